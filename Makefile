@@ -15,7 +15,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 FUZZ ?=
 
-.PHONY: help demo test test-ci test-all test-processors test-lowest test-newest wheel fuzz lint readers docs format env bench clean
+.PHONY: help demo test test-ci test-all test-processors test-lowest test-newest
+.PHONY: env-lowest env-newest wheel fuzz lint readers clients docs format env bench clean
 
 help:
 	@echo "make demo     generate a mesh, reorder it, time a loop before and after"
@@ -27,6 +28,9 @@ help:
 	@echo "make wheel    wheels in dist/, with the kernels compiled for this kind of processor"
 	@echo "make fuzz     20,000 random combinations of meshes, loops and options (FUZZ=--help)"
 	@echo "make readers  install VTK and Gmsh, which then check our files in the tests"
+	@echo "make clients  install PyFR, MFEM, JAX and other programs, which then open our files and run"
+	@echo "              the pages of docs/use in the slow tests; LARGE=1: torch, too; says which"
+	@echo "              programs of Debian are missing"
 	@echo "make lint     ruff, ruff format, mypy"
 	@echo "make docs     the pages in docs/ and the API as a site in build/site"
 	@echo "make bench    every benchmark: tables here, JSON in benchmarks/results/"
@@ -56,6 +60,9 @@ demo: env
 # In a new clone kernels are compiled first: two workers that begin at once would both compile them.
 WARM_UP := test -d .pytest_cache || $(BIN)/meshprep warm-up -q
 
+# Random examples are fewer where this is set: tests/effort.py.
+test test-lowest test-newest: export MESHPREP_TESTS = sample
+
 test: env
 	$(WARM_UP)
 	$(PYTEST) -m "not slow and not long"
@@ -75,11 +82,13 @@ test-processors: env
 TESTS ?=
 ANY_newest := --pre
 
-test-lowest test-newest: test-%:
+env-lowest env-newest: env-%:
 	$(PYTHON) -m venv $(BUILD)/$*
 	$(PYTHON) tests/versions.py $* > $(BUILD)/$*.txt
 	$(BUILD)/$*/$(SCRIPTS)/python $(INSTALL) --upgrade $(ANY_$*) -r $(BUILD)/$*.txt
 	$(BUILD)/$*/$(SCRIPTS)/python $(INSTALL) --no-deps -e ./runtime -e ./cuda-check -e .
+
+test-lowest test-newest: test-%: env-%
 	$(BUILD)/$*/$(SCRIPTS)/python examples/demo.py
 	$(BUILD)/$*/$(SCRIPTS)/python $(RUN_TESTS) -m "not slow and not long" $(TESTS)
 
@@ -98,7 +107,8 @@ wheel: env
 	MESHPREP_COMPILED=$(BUILD)/kernels $(BIN)/python -m pip wheel --quiet \
 	  --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) ./runtime .
 
-# FUZZ="--minutes 10", or --cases, --first (the first seed), --processes.
+# FUZZ="--minutes 10", or --cases, --first (the first seed), --processes. With --kernels 2000 random
+# kernels instead, each in every form and strategy beside a plain loop: some ten seconds each.
 fuzz: env
 	$(BIN)/python tests/campaign/fuzz.py $(FUZZ)
 
@@ -109,6 +119,12 @@ lint: env
 
 # Programs that read our files in the tests: VTK and Gmsh.
 readers: $(VENV)/.with-readers
+
+# Programs of others, in an environment of their own; COMPILED=1: also those without wheels,
+# LARGE=1: also torch.
+clients:
+	$(PYTHON) tests/clients/client_programs.py $(BUILD)/clients \
+	  $(if $(COMPILED),--compiled) $(if $(LARGE),--large)
 
 docs: $(VENV)/.with-docs
 	$(BIN)/mkdocs build --strict
@@ -139,7 +155,7 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 
-BENCHES := start busy io topology order target colour pipeline partition split growth tradeoff solvers cpu loops loops_cpp lists airfoil fem forms chains mpi launch tune model registers threads report spmv
+BENCHES := start busy io topology order target colour pipeline partition graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fem forms chains mpi launch tune model registers threads report spmv numpy
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 

@@ -24,7 +24,9 @@ class CompiledKernels(BuildHookInterface):
             return
         archives = sorted(Path(place).resolve().glob("*.zip"))
         if not archives:
-            raise FileNotFoundError(f"{COMPILED}={place}: there is no machine code: make wheel")
+            raise FileNotFoundError(
+                f"{COMPILED}={place}: there is no machine code: make wheel"
+            )
         inside = {str(f): f"meshprep/kernels/shipped/{f.name}" for f in archives}
         build_data["force_include"].update(inside)
         build_data["pure_python"] = False

@@ -7,7 +7,10 @@ from meshprep_cli.groups import group_of
 
 def page(app: Any) -> str:
     """All commands in Markdown: what each does, its arguments, and its options by heading."""
-    parts = ["# Commands", f"{app.help} `meshprep COMMAND --help` shows the same in a terminal."]
+    parts = [
+        "# Commands",
+        f"{app.help} `meshprep COMMAND --help` shows the same in a terminal.",
+    ]
     for name, command in app.commands.items():
         arguments = [p for p in command.params if p.param_type_name == "argument"]
         usage = " ".join([name, *(p.metavar + "..." * (p.nargs == -1) for p in arguments)])

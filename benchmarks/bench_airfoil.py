@@ -22,8 +22,9 @@ from common import EXAMPLES, c_library, report
 from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil
 from kernels.airfoil import FREE_STREAM
 from meshprep.io.generate import generate
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import read_requests
-from meshprep.pipeline.steps import Prepared, plan_request_maps
+from meshprep.pipeline.steps import Prepared
 
 # What OP2's own program prints on 720,000 cells.
 OP2 = {
@@ -46,7 +47,9 @@ class InC:
 
     def __init__(self, cells: int) -> None:
         mesh = generate("airfoil", cells=cells)
-        full, _ = plan_request_maps(mesh, read_requests(EXAMPLES / "kernels" / "airfoil.toml"))
+        full, _ = plan_request_maps(
+            mesh, read_requests(EXAMPLES / "kernels" / "airfoil.toml")
+        )
         self.n = n = full.sets["cells"].size
         x = coordinates(Prepared(mesh, None))  # type: ignore[arg-type]
         bound = next(t for t in full.tags if t.set == "boundary_edges").first_ids()
@@ -56,7 +59,15 @@ class InC:
         given = {
             "save_soln": ("cells", q, qold),
             "adt_calc": ("cells", table["cells->nodes"], x, q, adt),
-            "res_calc": ("edges", table["edges->nodes"], table["edges->cells"], x, q, adt, res),
+            "res_calc": (
+                "edges",
+                table["edges->nodes"],
+                table["edges->cells"],
+                x,
+                q,
+                adt,
+                res,
+            ),
             "bres_calc": (
                 "boundary_edges",
                 table["boundary_edges->nodes"],
@@ -99,13 +110,22 @@ class InCpp:
 
     def __init__(self, prepared: Prepared, threads: int) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        program, prefix = (str(Path(self.folder.name) / name) for name in ("turns", "airfoil"))
+        program, prefix = (
+            str(Path(self.folder.name) / name) for name in ("turns", "airfoil")
+        )
         sys.path.append(str(EXAMPLES / "cpp"))
         from prepare import write
 
         write(prepared, prefix)
         main = Path(__file__).with_name("airfoil_turns.cpp")
-        words = ["make", "-s", "-C", str(EXAMPLES / "cpp"), f"PROGRAM={program}", f"MAIN={main}"]
+        words = [
+            "make",
+            "-s",
+            "-C",
+            str(EXAMPLES / "cpp"),
+            f"PROGRAM={program}",
+            f"MAIN={main}",
+        ]
         subprocess.run(words, check=True)
         self.process = subprocess.Popen(
             [program, prefix],
@@ -182,7 +202,8 @@ def _print_times(programs: dict[str, Any], iterations: int, preparation: float) 
         reference, *ours = each.values()
         python, cpp = ours[-2:]
         row |= {
-            f"{label} against C": reference / s for label, s in zip([*each][1:], ours, strict=True)
+            f"{label} against C": reference / s
+            for label, s in zip([*each][1:], ours, strict=True)
         }
         row["C++ over Python"] = cpp / python
         rows.append(row)

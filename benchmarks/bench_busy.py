@@ -114,7 +114,14 @@ def _loop(plan: LoopPlan, t: Any, r: Any, **options: str) -> Callable[[], None]:
 
 def _program(folder: Path) -> Path:
     program, main = folder / "busy_calls", Path(__file__).with_name("busy_calls.cpp")
-    words = ["make", "-s", "-C", str(EXAMPLES / "cpp"), f"PROGRAM={program}", f"MAIN={main}"]
+    words = [
+        "make",
+        "-s",
+        "-C",
+        str(EXAMPLES / "cpp"),
+        f"PROGRAM={program}",
+        f"MAIN={main}",
+    ]
     subprocess.run(words, check=True)
     return program
 
@@ -125,10 +132,15 @@ def _in_cpp(program: Path, plan: Path, seconds: float) -> dict[str, list[float]]
     return {name: [*map(float, took)] for name, *took in map(str.split, lines)}
 
 
-def _row(name: str, plan: Plan, busy: int, took: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+def _row(
+    name: str, plan: Plan, busy: int, took: Mapping[str, Sequence[float]]
+) -> dict[str, Any]:
     quartiles = {way: np.quantile(calls, (0.25, 0.5, 0.75)) for way, calls in took.items()}
     middle = {way: float(q[1]) for way, q in quartiles.items()}
-    shown = {f"{way}, us": f"{q[1]:.0f} ({q[0]:.0f} to {q[2]:.0f})" for way, q in quartiles.items()}
+    shown = {
+        f"{way}, us": f"{q[1]:.0f} ({q[0]:.0f} to {q[2]:.0f})"
+        for way, q in quartiles.items()
+    }
     return {
         "language": name,
         "edges": plan.maps["edges->cells"].table.shape[0],

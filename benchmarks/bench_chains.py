@@ -45,7 +45,9 @@ LOOPS_ALONE = ("loops, cpu order", "loops, gpu order")
 class Way:
     """One way to run the iterations, and what they took."""
 
-    def __init__(self, prepared: Prepared, kind: str, size: int | None, threads: int) -> None:
+    def __init__(
+        self, prepared: Prepared, kind: str, size: int | None, threads: int
+    ) -> None:
         alone = "sequential" if threads == 1 else "hierarchical"
         self.flow = Airfoil(prepared, alone if size is None else "auto")
         self.kind, self.size = kind, size
@@ -166,12 +168,15 @@ def untiled_bytes(
 ) -> int:
     """What loops move that share nothing in cache: useful bytes, and all maps of each loop."""
     return sum(
-        useful_bytes(loop, maps, sizes) + sum(INDEX_BYTES * maps[m].table.size for m in loop.maps)
+        useful_bytes(loop, maps, sizes)
+        + sum(INDEX_BYTES * maps[m].table.size for m in loop.maps)
         for loop in loops
     )
 
 
-def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap], home: Mapping[str, str]) -> int:
+def tiled_bytes(
+    tiles: TilePlan, maps: Mapping[str, SetMap], home: Mapping[str, str]
+) -> int:
     """What tiles move whose elements stay in cache: the schedule, copies and stored values once.
 
     ``home`` is the set of each dat.
@@ -179,7 +184,8 @@ def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap], home: Mapping[str, 
     nbytes = {arg.name: arg.nbytes for loop in tiles.loops for arg in loop.args}
     copied = sum(nbytes[d] * int(s.count.sum()) for d, s in tiles.copies.items())
     stored = sum(
-        nbytes[d] * int(tiles.sets[home[d]].own.sum()) for d in tiles.written - tiles.kept.all
+        nbytes[d] * int(tiles.sets[home[d]].own.sum())
+        for d in tiles.written - tiles.kept.all
     )
     # Only copies and stores look up which element a local one is.
     listed = {home[d] for d in tiles.copies} | {home[d] for d in tiles.written}

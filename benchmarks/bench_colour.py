@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 from common import best, report, timed
 
-from meshprep.colour import colour_blocks, colour_threads
+from meshprep.colouring import colour_blocks, colour_threads
 from meshprep.io.generate import generate
 from meshprep.mesh.incidence import element_graph
 from meshprep.topology import derive

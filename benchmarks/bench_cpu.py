@@ -18,9 +18,10 @@ from common import EXAMPLES, c_library, fastest, report
 
 from kernels.airfoil import FREE_STREAM, res_calc
 from meshprep.io.generate import generate
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import read_requests
 from meshprep.mesh import Mesh
-from meshprep.pipeline.steps import Options, plan_request_maps, prepare
+from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import LoopPlan, ParLoop
 
 TURNS = 80
@@ -41,7 +42,9 @@ def main(cells: int = 720_000) -> None:
     generated = generate("airfoil", cells=cells)
     shuffled = generate("airfoil", cells=cells, shuffle=True, seed=1)
     asked = [
-        r for r in read_requests(EXAMPLES / "kernels" / "airfoil.toml") if r.name == "res_calc"
+        r
+        for r in read_requests(EXAMPLES / "kernels" / "airfoil.toml")
+        if r.name == "res_calc"
     ]
     start = time.perf_counter()
     prepared = prepare(shuffled, asked, Options(block_size=4096, target="cpu"))
@@ -64,7 +67,8 @@ def main(cells: int = 720_000) -> None:
         "two-step",
     ):
         cases += [
-            _case("reordered", plan, strategy, t) for t in (1, numba.config.NUMBA_NUM_THREADS)
+            _case("reordered", plan, strategy, t)
+            for t in (1, numba.config.NUMBA_NUM_THREADS)
         ]
     report("cpu", _rows(cases, seconds))
 
@@ -85,8 +89,13 @@ def _arrays(plan: LoopPlan) -> dict[str, np.ndarray]:
     return {"x": x, "q": q, "adt": 0.1 + rng.random(n), "res": np.zeros((n, 4))}
 
 
-def _case(order: str, plan: LoopPlan, strategy: str, threads: int, fastmath: bool = False) -> Case:
-    loop, arrays = ParLoop(res_calc, plan, strategy=strategy, fastmath=fastmath), _arrays(plan)
+def _case(
+    order: str, plan: LoopPlan, strategy: str, threads: int, fastmath: bool = False
+) -> Case:
+    loop, arrays = (
+        ParLoop(res_calc, plan, strategy=strategy, fastmath=fastmath),
+        _arrays(plan),
+    )
 
     def run() -> None:
         numba.set_num_threads(threads)

@@ -51,14 +51,29 @@ def stiffness(a: Any, b: Any, c: Any, d: Any, K: Any) -> None:
     u3, v3, w3 = y1 * z2 - z1 * y2, z1 * x2 - x1 * z2, x1 * y2 - y1 * x2
     det = x1 * u1 + y1 * v1 + z1 * w1
     f = 1.0 / (6.0 * abs(det))
-    u, v, w = (-u1 - u2 - u3, u1, u2, u3), (-v1 - v2 - v3, v1, v2, v3), (-w1 - w2 - w3, w1, w2, w3)
+    u, v, w = (
+        (-u1 - u2 - u3, u1, u2, u3),
+        (-v1 - v2 - v3, v1, v2, v3),
+        (-w1 - w2 - w3, w1, w2, w3),
+    )
     for i in range(4):
         for j in range(4):
             K[4 * i + j] += f * (u[i] * u[j] + v[i] * v[j] + w[i] * w[j])
 
 
 def multiply(
-    a: Any, b: Any, c: Any, d: Any, p: Any, q: Any, r: Any, s: Any, w: Any, x: Any, y: Any, z: Any
+    a: Any,
+    b: Any,
+    c: Any,
+    d: Any,
+    p: Any,
+    q: Any,
+    r: Any,
+    s: Any,
+    w: Any,
+    x: Any,
+    y: Any,
+    z: Any,
 ) -> None:
     """The same times the values p, q, r, s at the corners, added to w, x, y, z; nothing stored."""
     x1, y1, z1 = b[0] - a[0], b[1] - a[1], b[2] - a[2]
@@ -69,7 +84,11 @@ def multiply(
     u3, v3, w3 = y1 * z2 - z1 * y2, z1 * x2 - x1 * z2, x1 * y2 - y1 * x2
     f = 1.0 / (6.0 * abs(x1 * u1 + y1 * v1 + z1 * w1))
     k, m, n = q[0] - p[0], r[0] - p[0], s[0] - p[0]
-    gu, gv, gw = k * u1 + m * u2 + n * u3, k * v1 + m * v2 + n * v3, k * w1 + m * w2 + n * w3
+    gu, gv, gw = (
+        k * u1 + m * u2 + n * u3,
+        k * v1 + m * v2 + n * v3,
+        k * w1 + m * w2 + n * w3,
+    )
     k1, k2, k3 = (
         f * (gu * u1 + gv * v1 + gw * w1),
         f * (gu * u2 + gv * v2 + gw * w2),
@@ -89,7 +108,9 @@ def main(cells: int = 1_000_000) -> None:
     ]
     vectors = [{"dat": "u", "map": MAP}, {"dat": "y", "map": MAP, "access": "inc"}]
     loops = {"stiffness": args, "multiply": [args[0], *vectors]}
-    requests = [LoopRequest(n, {"over": "cells", "args": a}, "bench") for n, a in loops.items()]
+    requests = [
+        LoopRequest(n, {"over": "cells", "args": a}, "bench") for n, a in loops.items()
+    ]
     done = prepare(mesh_of("delaunay3d", cells), requests, Options(target="cpu"))
     plan, x = done.plan["stiffness"], np.ascontiguousarray(done.mesh.coordinates)
     basis = skfem.Basis(to_skfem(done.mesh), skfem.ElementTetP1())
@@ -119,7 +140,9 @@ def _products(
     wanted = made.to_scipy() @ u
     loop, y = ParLoop(multiply, free), np.zeros_like(u)
     stored = {"rows": Product(made), "half of the matrices": Product(local.half(), plan)}
-    ways: dict[str, Callable[[], Any]] = {n: partial(p, u, out=y) for n, p in stored.items()}
+    ways: dict[str, Callable[[], Any]] = {
+        n: partial(p, u, out=y) for n, p in stored.items()
+    }
     ways["no matrix"] = partial(loop, x=x, u=u, y=y)
     for threads in range(1, min(2, numba.config.NUMBA_NUM_THREADS) + 1):
         numba.set_num_threads(threads)
@@ -133,11 +156,14 @@ def _products(
             ways["no matrix"]()
         seconds = fastest(ways, 30)
         yield from (
-            {"product by": name, "threads": threads, "ms": 1e3 * s} for name, s in seconds.items()
+            {"product by": name, "threads": threads, "ms": 1e3 * s}
+            for name, s in seconds.items()
         )
 
 
-def _row(name: str, threads: int, run: Callable[[], Any], error: float | None) -> dict[str, Any]:
+def _row(
+    name: str, threads: int, run: Callable[[], Any], error: float | None
+) -> dict[str, Any]:
     return {"assembly": name, "threads": threads, "ms": 1e3 * best(run), "error": error}
 
 

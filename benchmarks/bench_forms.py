@@ -85,7 +85,9 @@ def _registers(degree: int, form: str) -> str:
     mesh = generate("box", nx=4, ny=3, nz=0, type="quad")
     request = LoopRequest("laplacian", {"over": "cells", "args": args}, "bench")
     plan = prepare(mesh, [request], Options(block_size=32)).plan["laplacian"]
-    code = compile_program(program(laplacian(degree, form), plan, "global-atomics"), "sm_90")
+    code = compile_program(
+        program(laplacian(degree, form), plan, "global-atomics"), "sm_90"
+    )
     return f"{code.registers}; {code.spilled}"
 
 

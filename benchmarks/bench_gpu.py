@@ -29,7 +29,14 @@ from gpu_timing import device_or_exit, device_seconds, report_gpu
 
 from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import Access, LoopPlan, MeshprepError, ParLoop, Plan
-from meshprep_runtime.cuda import COMMITS, STRATEGIES, CudaProgram, DeviceFunction, program, refusal
+from meshprep_runtime.cuda import (
+    COMMITS,
+    STRATEGIES,
+    CudaProgram,
+    DeviceFunction,
+    program,
+    refusal,
+)
 from meshprep_runtime.cuda.build import compiled
 from meshprep_runtime.cuda.device import Device, use
 from meshprep_runtime.tuning.machines import fewer_threads
@@ -184,7 +191,9 @@ class Bench:
         arg = next(a for a in plan.loop.args if a.name == name)
         rows = plan.loop.over if arg.map is None else plan.maps[arg.map].to_set
         moved = self.orderings[way.order][rows].apply(values)
-        return np.ascontiguousarray(moved.T if way.layout == "soa" and arg.dim > 1 else moved)
+        return np.ascontiguousarray(
+            moved.T if way.layout == "soa" and arg.dim > 1 else moved
+        )
 
     def _error(self, arrays: dict[str, Any], way: Way) -> float:
         """The largest difference from what is expected, over the scale; must be rounding."""
@@ -196,7 +205,9 @@ class Bench:
             theirs = self._there(name, sums, way).reshape(found.shape)
             off = float(np.abs(found - theirs).max() / self.expected[f"{name} scale"])
             if not off <= TOLERANCE[found.dtype.itemsize]:
-                raise MeshprepError(f"{self.case.loop}, {way}: '{name}' is off by {off:.1e}")
+                raise MeshprepError(
+                    f"{self.case.loop}, {way}: '{name}' is off by {off:.1e}"
+                )
             worst = max(worst, off)
         return worst
 
@@ -228,7 +239,9 @@ def plan_file(case: Case, order: str, scale: float) -> Plan:
     return Plan.load(path)
 
 
-def precompile(case: Case, plans: dict[str, LoopPlan], asked: Sequence[Way], arch: str) -> None:
+def precompile(
+    case: Case, plans: dict[str, LoopPlan], asked: Sequence[Way], arch: str
+) -> None:
     """Machine code of all ways, on all cores; what is known costs nothing."""
 
     def one(way: Way) -> None:
@@ -251,7 +264,9 @@ def copy_bandwidth(device: Device, nbytes: int = COPY_BYTES) -> float:
     return 2 * nbytes / min(times) / 1e9
 
 
-def run(device: Device, scale: float, minutes: float, chosen: str, emulated: bool) -> list[Any]:
+def run(
+    device: Device, scale: float, minutes: float, chosen: str, emulated: bool
+) -> list[Any]:
     """The rows of all kernels; when time is up, those that matter least are left out."""
     end = time.monotonic() + 60 * minutes
     copy = copy_bandwidth(device, 2**16 if emulated else COPY_BYTES)
@@ -269,7 +284,9 @@ def run(device: Device, scale: float, minutes: float, chosen: str, emulated: boo
                 break
             rows.append(bench.row(way))
     if left:
-        print(f"left out, for {minutes:g} minutes were up: {'; '.join(left)}", file=sys.stderr)
+        print(
+            f"left out, for {minutes:g} minutes were up: {'; '.join(left)}", file=sys.stderr
+        )
     return rows
 
 
@@ -295,7 +312,9 @@ def _against(rows: Sequence[dict[str, Any]], best: dict[str, Any]) -> Iterator[s
         "METIS blocks": [r for r in rows if r["order"] == "metis"],
         "the input order": [r for r in rows if r["order"] == "input"],
         "global colouring": [r for r in rows if r["strategy"] == "global-colouring"],
-        "atomics": [r for r in rows if (r["order"], r["strategy"]) == ("ours", "global-atomics")],
+        "atomics": [
+            r for r in rows if (r["order"], r["strategy"]) == ("ours", "global-atomics")
+        ],
     }
     for name, found in peers.items():
         if found:
@@ -314,10 +333,16 @@ def prepare_all(scale: float, arch: str, chosen: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print and save the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--scale", type=float, default=1.0, help="share of the paper's elements")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="share of the paper's elements"
+    )
     parser.add_argument("--loop", default="", help="only loops with this in their names")
-    parser.add_argument("--minutes", type=float, default=4.0, help="for running, on the GPU")
-    parser.add_argument("--prepare", action="store_true", help="plans and machine code only")
+    parser.add_argument(
+        "--minutes", type=float, default=4.0, help="for running, on the GPU"
+    )
+    parser.add_argument(
+        "--prepare", action="store_true", help="plans and machine code only"
+    )
     parser.add_argument("--arch", default="sm_90", help="of the GPU to prepare for")
     parser.add_argument("--emulate", action="store_true", help="under g++, without times")
     given = parser.parse_args(arguments)

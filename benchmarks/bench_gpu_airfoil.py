@@ -69,7 +69,9 @@ def _run(
         for name in LOOPS
     ]
     for name, seconds in (("all", sum(flow.seconds.values())), ("all, wall clock", wall)):
-        rows.append({"loop": name, "strategy": None, "ms an iteration": 1e3 * seconds / counted})
+        rows.append(
+            {"loop": name, "strategy": None, "ms an iteration": 1e3 * seconds / counted}
+        )
     at = [i for i in OP2 if i <= iterations] or [iterations]
     assert np.isfinite(values).all()
     return rows, {i: f"{values[i - 1]:.5e}" for i in at}
@@ -85,7 +87,8 @@ def _run_graph(
     arrays = {name: device.array(values) for name, values in dats.items()}
     text = (KERNELS / "airfoil.cu").read_text(encoding="utf-8")
     loops = [
-        ParLoop(DeviceFunction(name, text), prepared.plan[name], commit=commit) for name in LOOPS
+        ParLoop(DeviceFunction(name, text), prepared.plan[name], commit=commit)
+        for name in LOOPS
     ]
     given = [{a.name: arrays[a.name] for a in loop.loop.args} for loop in loops]
 

@@ -32,7 +32,7 @@ from meshprep_runtime.cuda.device import Device, use
 from meshprep_runtime.cuda.executor import Launcher
 from meshprep_runtime.cuda.programs import Launch
 from meshprep_runtime.cuda.source.parameters import Parameter
-from meshprep_runtime.matrix.cuda_text import whole
+from meshprep_runtime.matrix.cuda_text import kernel_text
 
 SAMPLES, COPY_BYTES, GEOMETRY = 7, 2**30, 9
 
@@ -57,7 +57,9 @@ def reference(degree: int) -> NDArray[np.float64]:
 def _integral(powers: NDArray[np.int64]) -> NDArray[np.float64]:
     """Of monomials, over the unit tetrahedron: a! b! c! / (a + b + c + 3)!."""
     factorial = np.cumprod([1.0, *range(1, 12)])
-    found: NDArray[np.float64] = factorial[powers].prod(axis=-1) / factorial[powers.sum(-1) + 3]
+    found: NDArray[np.float64] = (
+        factorial[powers].prod(axis=-1) / factorial[powers.sum(-1) + 3]
+    )
     return found
 
 
@@ -70,7 +72,9 @@ def loop_of(n: int, tensor: NDArray[np.float64]) -> LoopPlan:
 def by_element(plan: LoopPlan, tensor: NDArray[np.float64], layout: str) -> CudaProgram:
     """A thread an element, all written out."""
     lines = [
-        f"  k[{i}] = " + " + ".join(f"{v:.17g} * g[{j}]" for j, v in enumerate(row) if v) + ";"
+        f"  k[{i}] = "
+        + " + ".join(f"{v:.17g} * g[{j}]" for j, v in enumerate(row) if v)
+        + ";"
         for i, row in enumerate(tensor)
     ]
     head = "__device__ void contract(const double* g, double* k) {"
@@ -79,7 +83,11 @@ def by_element(plan: LoopPlan, tensor: NDArray[np.float64], layout: str) -> Cuda
 
 
 def by_entry(
-    made: CudaProgram, tensor: NDArray[np.float64], batch: int, concurrent: int, interleaved: bool
+    made: CudaProgram,
+    tensor: NDArray[np.float64],
+    batch: int,
+    concurrent: int,
+    interleaved: bool,
 ) -> CudaProgram:
     """A thread an entry, of ``concurrent`` elements at a time."""
     entries, n = len(tensor), made.slots[0].shape[0]
@@ -93,7 +101,12 @@ def by_entry(
         f"    {store}sum;" if interleaved else "    sums[r] = sum;",
     ]
     rounds_of = ["#pragma unroll", f"  for (int r = 0; r < {rounds}; ++r) {{"]
-    last = [*rounds_of, f"    const int b = r * {concurrent} + c;", f"    {store}sums[r];", "  }"]
+    last = [
+        *rounds_of,
+        f"    const int b = r * {concurrent} + c;",
+        f"    {store}sums[r];",
+        "  }",
+    ]
     body = [
         f"MP_SHARED(double, g, 0, {batch * GEOMETRY});",
         f"const int entry = MP_THREAD % {entries}, c = MP_THREAD / {entries};",
@@ -113,7 +126,13 @@ def by_entry(
     ]
     listed = (Parameter("tensor", "in", "double"), Parameter("s0", "in", "double"))
     listed += (Parameter("s1", "out", "double"), Parameter("elements", "size"))
-    text = whole("contract_batches", threads, ("g", "k"), [p.text for p in listed], body)
+    text = kernel_text(
+        name="contract_batches",
+        most_threads=threads,
+        slots=("g", "k"),
+        parameters=[p.text for p in listed],
+        body=body,
+    )
     return replace(
         made,
         name="contract_batches",
@@ -144,8 +163,15 @@ def programs(
     for concurrent, rounds in ((1, 8), (most, 2), (most, 8)):
         for interleaved in (True, False):
             about = {"a thread has": "an entry", "layout": "aos", "concurrent": concurrent}
-            about |= {"batch": concurrent * rounds, "stores": "at once" if interleaved else "last"}
-            yield about, "aos", by_entry(made, tensor, concurrent * rounds, concurrent, interleaved)
+            about |= {
+                "batch": concurrent * rounds,
+                "stores": "at once" if interleaved else "last",
+            }
+            yield (
+                about,
+                "aos",
+                by_entry(made, tensor, concurrent * rounds, concurrent, interleaved),
+            )
 
 
 def rows(device: Device, n: int, copy: float, arch: str) -> Iterator[dict[str, Any]]:

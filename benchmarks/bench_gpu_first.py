@@ -20,9 +20,9 @@ from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
 
 from meshprep import Options, prepare
 from meshprep.io.generate import generate
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import read_requests
-from meshprep.pipeline.steps import plan_request_maps
-from meshprep.pipeline.variants import baseline_variant
+from meshprep.staging.build_variant import baseline_variant
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, ParLoop, SetMap
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, refusal
 from meshprep_runtime.cuda.device import Device, use
@@ -45,7 +45,9 @@ def plan_of(order: str, cells: int) -> LoopPlan:
     """The loop in our blocks, in the order of GPS, or as generated or shuffled."""
     mesh = generate("airfoil", cells=cells, shuffle=order == "shuffled")
     request = next(
-        r for r in read_requests(EXAMPLES / "kernels" / "airfoil.toml") if r.name == "res_calc"
+        r
+        for r in read_requests(EXAMPLES / "kernels" / "airfoil.toml")
+        if r.name == "res_calc"
     )
     if order in ("blocks", "gps"):
         target = "gpu" if order == "blocks" else "cpu"
@@ -82,11 +84,17 @@ def order_rows(device: Device, cells: int) -> Iterator[dict[str, Any]]:
     for order in ORDERS:
         plan = plan_of(order, cells)
         rng = np.random.default_rng(0)
-        shapes = {a.name: (plan.sizes[plan.maps[str(a.map)].to_set], a.dim) for a in plan.loop.args}
+        shapes = {
+            a.name: (plan.sizes[plan.maps[str(a.map)].to_set], a.dim)
+            for a in plan.loop.args
+        }
         values = {name: 1 + rng.random(shape) for name, shape in shapes.items()}
         wanted: np.ndarray | None = None
         for strategy, commit in ways(plan):
-            res_calc, options = DeviceFunction("res_calc", text), {"commit": commit, "graph": True}
+            res_calc, options = (
+                DeviceFunction("res_calc", text),
+                {"commit": commit, "graph": True},
+            )
             loop = ParLoop(res_calc, plan, strategy=strategy, **options)
             arrays = {name: device.array(v) for name, v in values.items()}
             loop(**arrays)
@@ -113,7 +121,9 @@ def ways(plan: LoopPlan) -> list[tuple[str, str]]:
 def _line(points: np.ndarray) -> LoopPlan:
     n = len(points)
     maps = {"lines->points": SetMap("lines->points", "lines", "points", points)}
-    loop = Loop("add", "lines", (Arg("sums", Access.INC, 4, "f8", "lines->points", (0, 1)),))
+    loop = Loop(
+        "add", "lines", (Arg("sums", Access.INC, 4, "f8", "lines->points", (0, 1)),)
+    )
     sizes = {"lines": n, "points": n + 1}
     blocks = baseline_variant(loop, maps, sizes, 32)
     return LoopPlan(loop, sizes, maps, {blocks.name: blocks}, blocks.name)

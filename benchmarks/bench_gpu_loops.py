@@ -84,7 +84,9 @@ def seconds_of(device: Device, work: Callable[[], Any]) -> float:
     return min(device_seconds(device, work, SAMPLES))
 
 
-def check_arrays(plan: LoopPlan, found: dict[str, Any], wanted: dict[str, Any], who: str) -> None:
+def check_arrays(
+    plan: LoopPlan, found: dict[str, Any], wanted: dict[str, Any], who: str
+) -> None:
     """Raise MeshprepError where a dat differs from that of the CPU."""
     for arg in plan.loop.args:
         if arg.access.value != "read":
@@ -172,7 +174,12 @@ def sum_rows(device: Device, size: int) -> Iterator[dict[str, Any]]:
                     off = full.ordering[plan.maps[key].to_set].restore(wanted)
                     check_off(made.sums(), wanted if order == "plan" else off, 1e-11, way)
                     seconds = wall_seconds(made)
-                    yield {**row, "way": f"{way}, {order}", "same bits": same, "us": 1e6 * seconds}
+                    yield {
+                        **row,
+                        "way": f"{way}, {order}",
+                        "same bits": same,
+                        "us": 1e6 * seconds,
+                    }
 
 
 @dataclass(frozen=True)
@@ -197,7 +204,9 @@ def wall_seconds(peer: Peer, calls: int = 50) -> float:
     return min(times)
 
 
-def torch_sums(index: np.ndarray, values: np.ndarray, n: int) -> Iterator[tuple[str, bool, Peer]]:
+def torch_sums(
+    index: np.ndarray, values: np.ndarray, n: int
+) -> Iterator[tuple[str, bool, Peer]]:
     """PyTorch's, by atomics and as it does where results must be the same in every run."""
     try:
         import torch
@@ -218,7 +227,9 @@ def torch_sums(index: np.ndarray, values: np.ndarray, n: int) -> Iterator[tuple[
     torch.use_deterministic_algorithms(False)
 
 
-def jax_sums(index: np.ndarray, values: np.ndarray, n: int) -> Iterator[tuple[str, bool, Peer]]:
+def jax_sums(
+    index: np.ndarray, values: np.ndarray, n: int
+) -> Iterator[tuple[str, bool, Peer]]:
     """JAX's, compiled."""
     # Else it takes three quarters of the memory.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -231,7 +242,11 @@ def jax_sums(index: np.ndarray, values: np.ndarray, n: int) -> Iterator[tuple[st
     add = jax.jit(lambda s, i, v: s.at[i].add(v))
     once = np.asarray(add(zeros, i, v))
     work = partial(add, zeros, i, v)
-    yield "jax at[].add", False, Peer(work, lambda: work().block_until_ready(), lambda: once)
+    yield (
+        "jax at[].add",
+        False,
+        Peer(work, lambda: work().block_until_ready(), lambda: once),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +276,11 @@ def register_rows(device: Device, scale: float, arch: str) -> Iterator[dict[str,
         for name, variant in plan.variants.items():
             for elements in (1, 2):
                 threads = max(32, variant.block_size // elements // 32 * 32)
-                ways: dict[str, Any] = {"variant": name, "commit": "atomics", "threads": threads}
+                ways: dict[str, Any] = {
+                    "variant": name,
+                    "commit": "atomics",
+                    "threads": threads,
+                }
                 made = program(case.kernel, plan, strategy, **ways)
                 # Where the registers that are saved make room for a block more.
                 gains = by_registers(REGISTERS, threads) > by_registers(USUAL, threads)
@@ -308,8 +327,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=2_000_000, help="elements of a loop")
     parser.add_argument("--only", default="", help="loops with this in their names")
     parser.add_argument("--emulate", action="store_true", help="under g++, without times")
-    parser.add_argument("--prepare", action="store_true", help="plans and machine code only")
-    parser.add_argument("--arch", default="", help="compile for it, with --emulate or --prepare")
+    parser.add_argument(
+        "--prepare", action="store_true", help="plans and machine code only"
+    )
+    parser.add_argument(
+        "--arch", default="", help="compile for it, with --emulate or --prepare"
+    )
     given = parser.parse_args(arguments)
     # Machine code lies beside the plans, so that both can be taken to the GPU together.
     os.environ.setdefault("MESHPREP_CACHE_DIR", str(BUILD / "cache"))
@@ -325,7 +348,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.emulate:
         # Times of g++ say nothing.
         for rows in (loops, sums, registers):
-            table([row | dict.fromkeys(row.keys() & {"us", "atomics / it"}) for row in rows])
+            table(
+                [row | dict.fromkeys(row.keys() & {"us", "atomics / it"}) for row in rows]
+            )
         return
     table(sums)
     table(registers)

@@ -41,7 +41,9 @@ def main(scale: float = 1.0) -> None:
     device = device_or_exit()
     copy = copy_bandwidth(device)
     rows = [_row(device, copy, name, made) for name, made in matrices(scale).items()]
-    stores = [_store_row(device, degree, round(500 * scale**0.5)) for degree in (1, 2, 3, 4)]
+    stores = [
+        _store_row(device, degree, round(500 * scale**0.5)) for degree in (1, 2, 3, 4)
+    ]
     report_gpu("-spmv", device, rows, stores=stores)
     table(stores)
 
@@ -62,7 +64,12 @@ def _store_row(device: Device, degree: int, side: int) -> dict[str, Any]:
         f"{name} us": 1e6 * _seconds_of(device, program, x, values, made @ x)
         for name, (program, values) in programs.items()
     }
-    return {"degree": degree, "dofs": x.size, **found, "cuSPARSE us": 1e6 * _peer(device, made, x)}
+    return {
+        "degree": degree,
+        "dofs": x.size,
+        **found,
+        "cuSPARSE us": 1e6 * _peer(device, made, x),
+    }
 
 
 def _row(device: Device, copy: float, name: str, made: sparse.csr_array) -> dict[str, Any]:
@@ -85,7 +92,9 @@ def _row(device: Device, copy: float, name: str, made: sparse.csr_array) -> dict
     }
 
 
-def _products(device: Device, made: sparse.csr_array, x: np.ndarray) -> Iterator[tuple[str, float]]:
+def _products(
+    device: Device, made: sparse.csr_array, x: np.ndarray
+) -> Iterator[tuple[str, float]]:
     matrix, wanted = csr(made), made @ x
     programs = {str(k): csr_program(matrix, CsrThreads(128, k, 1)) for k in COOPS}
     for name, program in ({"rule": csr_program(matrix)} | programs).items():

@@ -21,8 +21,8 @@ from meshprep.io.generate import generate
 from meshprep.kernels.parallel import keep_freed, take
 from meshprep.mesh.geometry import centroids
 from meshprep.mesh.incidence import renumber_table
-from meshprep.partition import BlockProblem, partition
-from meshprep.reorder import LocalityProblem, from_set_order, locality_order
+from meshprep.ordering import LocalityProblem, from_set_order, locality_order
+from meshprep.partitioning import BlockProblem, partition
 from meshprep.topology import derive
 
 SIZES = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
@@ -56,7 +56,10 @@ def one(edges: int) -> None:
     keep_freed()
     given = _costs(table, points, where)
     random = np.random.default_rng(1)
-    rows, number = random.permutation(len(table)), random.permutation(len(points)).astype(np.int32)
+    rows, number = (
+        random.permutation(len(table)),
+        random.permutation(len(points)).astype(np.int32),
+    )
     moved = np.empty_like(points)
     moved[number] = points
     shuffled = _costs(np.ascontiguousarray(number[table[rows]]), moved, where[rows])

@@ -30,7 +30,11 @@ GMSH = {
     ),
 }
 # Ending and what makes meshio write the same: XDMF as one file.
-OTHERS = {"vtu": (".vtu", {}), "su2": (".su2", {}), "xdmf": (".xdmf", {"data_format": "XML"})}
+OTHERS = {
+    "vtu": (".vtu", {}),
+    "su2": (".su2", {}),
+    "xdmf": (".xdmf", {"data_format": "XML"}),
+}
 
 
 def main() -> None:
@@ -40,9 +44,13 @@ def main() -> None:
         mesh = _plain(mesh_of(kind, 1_000_000))
         with tempfile.TemporaryDirectory() as folder:
             for name, (ours, theirs) in GMSH.items():
-                rows.append(_case(f"{kind} {name}", mesh, Path(folder, "a.msh"), ours, theirs))
+                rows.append(
+                    _case(f"{kind} {name}", mesh, Path(folder, "a.msh"), ours, theirs)
+                )
             for name, (ending, theirs) in OTHERS.items():
-                rows.append(_case(f"{kind} {name}", mesh, Path(folder, f"a{ending}"), {}, theirs))
+                rows.append(
+                    _case(f"{kind} {name}", mesh, Path(folder, f"a{ending}"), {}, theirs)
+                )
     report("io", rows)
     if shutil.which("renumberMesh") is not None:
         report("io-openfoam", [_openfoam(form) for form in ("ascii", "binary")])
@@ -65,7 +73,11 @@ def _openfoam(form: str) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         case = Path(folder, "case")
         (case / "system").mkdir(parents=True)
-        files = {"blockMeshDict": BOX, "controlDict": CONTROL.format(form), "fvSolution": ""}
+        files = {
+            "blockMeshDict": BOX,
+            "controlDict": CONTROL.format(form),
+            "fvSolution": "",
+        }
         for name, text in (files | {"fvSchemes": NUMERICS}).items():
             (case / "system" / name).write_text(EMPTY.format(name) + text)
         _processor_seconds(case, "blockMesh", "-case", str(case))
@@ -75,10 +87,16 @@ def _openfoam(form: str) -> dict[str, object]:
         for _ in range(4):
             copy = shutil.copytree(case, Path(folder, "copy"), dirs_exist_ok=True)
             found[0].append(_processor_seconds(case, *ours))
-            found[1].append(_processor_seconds(copy, "renumberMesh", "-overwrite", "-case", copy))
+            found[1].append(
+                _processor_seconds(copy, "renumberMesh", "-overwrite", "-case", copy)
+            )
         read = best(lambda: io.read(case), 2)
     one, other = min(found[0]), min(found[1])
-    row = {"405,224 cells, format": form, "read s": read, "meshprep --order-only, processor s": one}
+    row = {
+        "405,224 cells, format": form,
+        "read s": read,
+        "meshprep --order-only, processor s": one,
+    }
     return row | {"renumberMesh": other, "times faster": other / one}
 
 
@@ -108,7 +126,9 @@ def _case(name: str, mesh: Mesh, path: Path, ours: dict, theirs: dict) -> dict[s
     cell_type = str(mesh.sets["cells"].cell_type)
     other = meshio.Mesh(mesh.coordinates, [(cell_type, mesh.map("cells->nodes").table)])
     peer_path = path.with_name(f"peer-{path.name}")
-    write = best(lambda: io.write(mesh, path, overwrite=True, check=False, drop=True, **ours), 2)
+    write = best(
+        lambda: io.write(mesh, path, overwrite=True, check=False, drop=True, **ours), 2
+    )
     try:
         peer_write = best(lambda: meshio.write(peer_path, other, **theirs), 2)
     except TypeError:  # meshio's SU2 writer fails on its own cell blocks

@@ -38,8 +38,13 @@ IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_count
 
 def main() -> None:
     """Print and save the table."""
-    asked = [*read_requests(EXAMPLES / "kernels" / "airfoil.toml")[:1], LoopRequest("step", STEP)]
-    prepared = prepare(generate("airfoil", cells=24), asked, Options(block_size=8, target="cpu"))
+    asked = [
+        *read_requests(EXAMPLES / "kernels" / "airfoil.toml")[:1],
+        LoopRequest("step", STEP),
+    ]
+    prepared = prepare(
+        generate("airfoil", cells=24), asked, Options(block_size=8, target="cpu")
+    )
     plan = prepared.plan["res_calc"]
     arrays = _arrays(plan)
     works = {"numba.njit, same arrays": _numba(plan, arrays)}
@@ -47,12 +52,18 @@ def main() -> None:
         works[f"ParLoop, {strategy}"] = _loop(plan, strategy, arrays)
     works["ParLoop, sequential, new arrays"] = _fresh(plan, arrays)
     again = ParLoop(res_calc, plan, strategy="sequential")
-    works["ParLoop, sequential, new views"] = lambda: again(**{n: v[:] for n, v in arrays.items()})
+    works["ParLoop, sequential, new views"] = lambda: again(
+        **{n: v[:] for n, v in arrays.items()}
+    )
     works["ParLoop, sequential, another number"] = _numbers(prepared.plan["step"])
     program = Program(prepared.plan)
     loop = program.loop(res_calc, "res_calc", strategy="sequential")
-    sets = {a.name: plan.maps[a.map].to_set if a.map else plan.loop.over for a in plan.loop.args}
-    dats = {name: program.dat(sets[name], v[0].size, values=v) for name, v in arrays.items()}
+    sets = {
+        a.name: plan.maps[a.map].to_set if a.map else plan.loop.over for a in plan.loop.args
+    }
+    dats = {
+        name: program.dat(sets[name], v[0].size, values=v) for name, v in arrays.items()
+    }
     works["Program, sequential"] = lambda: loop(**dats)
     works[REPLAY] = program.replay(lambda: [loop(**dats) for _ in range(REPLAYED)])
     for work in works.values():
@@ -61,7 +72,9 @@ def main() -> None:
     best = fastest(works, TURNS, _seconds)
     best[REPLAY] /= REPLAYED
     own = best["numba.njit, same arrays"]
-    rows = [{"call": n, "us": 1e6 * s, "against numba.njit": s / own} for n, s in best.items()]
+    rows = [
+        {"call": n, "us": 1e6 * s, "against numba.njit": s / own} for n, s in best.items()
+    ]
     rows += [
         {"call": f"import {name}", "us": 1e6 * _import(name), "against numba.njit": None}
         for name in ("meshprep_runtime", "numpy, h5py", "numba")
@@ -85,7 +98,9 @@ def _numba(plan: LoopPlan, arrays: dict[str, np.ndarray]) -> Callable[[], None]:
     return lambda: nothing(*given)
 
 
-def _loop(plan: LoopPlan, strategy: str, arrays: dict[str, np.ndarray]) -> Callable[[], None]:
+def _loop(
+    plan: LoopPlan, strategy: str, arrays: dict[str, np.ndarray]
+) -> Callable[[], None]:
     loop = ParLoop(res_calc, plan, strategy=strategy)
     return lambda: loop(**arrays)
 
@@ -107,7 +122,10 @@ def step(u: np.ndarray, v: np.ndarray, dt: np.ndarray) -> None:
 
 def _numbers(plan: LoopPlan) -> Callable[[], None]:
     """A time step that is another one in each call."""
-    loop, (u, v) = ParLoop(step, plan, strategy="sequential"), np.ones((2, plan.sizes["cells"]))
+    loop, (u, v) = (
+        ParLoop(step, plan, strategy="sequential"),
+        np.ones((2, plan.sizes["cells"])),
+    )
     steps = count(1)
     return lambda: loop(u=u, v=v, dt=1.0 / next(steps))
 

@@ -46,10 +46,14 @@ def main(cells: int = 500_000) -> None:
     numba.set_num_threads(1)
     shuffled = derive(mesh_of("delaunay2d", cells), [MAP])
     banded = prepare(shuffled, [_request(0)], Options(target="cpu")).mesh
-    grid = [(o, m, d) for o, m in (("shuffled", shuffled), ("banded", banded)) for d in DIRECT]
+    grid = [
+        (o, m, d) for o, m in (("shuffled", shuffled), ("banded", banded)) for d in DIRECT
+    ]
     predicted = [_predicted(*point) for point in grid]
     table(predicted)
-    report("lists", _rows([case for point in grid for case in _cases(*point)]), gpu=predicted)
+    report(
+        "lists", _rows([case for point in grid for case in _cases(*point)]), gpu=predicted
+    )
 
 
 def _request(direct: int) -> LoopRequest:
@@ -79,11 +83,20 @@ def _weighted(w: Any, q1: Any, q2: Any, r1: Any, r2: Any) -> None:
 def _predicted(order: str, mesh: Mesh, direct: int) -> dict[str, Any]:
     """Predicted memory transactions of a call on a GPU, in millions, and block colours."""
     row: dict[str, Any] = {"order": order, "direct f8": direct}
-    ways = {"runs": (True, None), "lists": (True, "blocks"), "all renumbered": (False, "blocks")}
+    ways = {
+        "runs": (True, None),
+        "lists": (True, "blocks"),
+        "all renumbered": (False, "blocks"),
+    }
     for way, (keep, partition) in ways.items():
-        plan = prepare(mesh, [_request(direct)], Options(partition=partition), keep_order=keep).plan
+        plan = prepare(
+            mesh, [_request(direct)], Options(partition=partition), keep_order=keep
+        ).plan
         found = plan.metrics.loops["flux"].variants[plan["flux"].default].after
-        row |= {way: found.traffic["aos"].total / 1e6, f"{way}: colours": found.block_colours}
+        row |= {
+            way: found.traffic["aos"].total / 1e6,
+            f"{way}: colours": found.block_colours,
+        }
     return row
 
 
@@ -100,14 +113,18 @@ def _cases(order: str, mesh: Mesh, direct: int) -> list[Case]:
         REFERENCE: (_moved(listed), "hierarchical"),
         "all renumbered": (planned(False, "blocks"), "hierarchical"),
     }
-    return [_case(order, direct, way, plan, strategy) for way, (plan, strategy) in ways.items()]
+    return [
+        _case(order, direct, way, plan, strategy) for way, (plan, strategy) in ways.items()
+    ]
 
 
 def _moved(plan: LoopPlan) -> LoopPlan:
     """The same blocks, over edges that are numbered as the blocks take them."""
     variant = plan.variant()
     maps = dict(maps_by_place(plan.maps, variant.elements))
-    return replace(plan, maps=maps, variants={plan.default: replace(variant, elements=None)})
+    return replace(
+        plan, maps=maps, variants={plan.default: replace(variant, elements=None)}
+    )
 
 
 def _case(order: str, direct: int, way: str, plan: LoopPlan, strategy: str) -> Case:

@@ -35,11 +35,15 @@ E, N = "edges->cells", "cells->nodes"
 CALLS = 60
 
 
-def read(dat: str, over: str | None = None, dim: int = 1, dtype: str = "f8") -> dict[str, Any]:
+def read(
+    dat: str, over: str | None = None, dim: int = 1, dtype: str = "f8"
+) -> dict[str, Any]:
     return _arg(dat, over, dim, dtype, "read")
 
 
-def inc(dat: str, over: str | None = None, dim: int = 1, dtype: str = "f8") -> dict[str, Any]:
+def inc(
+    dat: str, over: str | None = None, dim: int = 1, dtype: str = "f8"
+) -> dict[str, Any]:
     return _arg(dat, over, dim, dtype, "inc")
 
 
@@ -54,7 +58,9 @@ def total(dat: str, access: str) -> dict[str, Any]:
 
 def upwind(ul, ur, rl, rr, g):
     vn = g[0] + 0.2 * g[1]
-    f = 0.5 * (vn * (ul[0] + ur[0]) - abs(vn) * (ur[0] - ul[0])) - 1e-3 * g[2] * (ur[0] - ul[0])
+    f = 0.5 * (vn * (ul[0] + ur[0]) - abs(vn) * (ur[0] - ul[0])) - 1e-3 * g[2] * (
+        ur[0] - ul[0]
+    )
     rl[0] -= f
     rr[0] += f
 
@@ -232,7 +238,9 @@ class Case:
 
 EN = "edges->nodes"
 CASES = {
-    "upwind f8": Case(upwind, "edges", [read("u", E), inc("r", E), read("g", dim=3)], paper=True),
+    "upwind f8": Case(
+        upwind, "edges", [read("u", E), inc("r", E), read("g", dim=3)], paper=True
+    ),
     "upwind f4": Case(
         upwind,
         "edges",
@@ -250,7 +258,9 @@ CASES = {
     ),
     "lumped": Case(lumped, "cells", [inc("m", N), read("a")], paper=True),
     "axpy": Case(axpy, "cells", [read("x"), _arg("y", None, 1, "f8", "rw")], paper=True),
-    "gradient d3": Case(gradient, "edges", [read("u", E), read("n", dim=3), inc("g", E, 3)]),
+    "gradient d3": Case(
+        gradient, "edges", [read("u", E), read("n", dim=3), inc("g", E, 3)]
+    ),
     "cfl min": Case(cfl, "cells", [read("u"), read("h"), total("dt", "min")]),
     "dot": Case(dot, "cells", [read("x"), read("y"), total("s", "inc")]),
     "limited": Case(
@@ -270,7 +280,9 @@ CASES = {
     ),
     "hex mass": Case(spread_mass, "cells", [inc("m", N), read("a")], "box"),
     **{
-        f"rows {d}{t}": Case(rows_of_two(d), "edges", [read("x", E, d, t), inc("y", E, d, t)])
+        f"rows {d}{t}": Case(
+            rows_of_two(d), "edges", [read("x", E, d, t), inc("y", E, d, t)]
+        )
         for d, t in ((8, "f8"), (16, "f8"), (32, "f8"), (64, "f8"), (16, "f4"), (64, "f4"))
     },
     **{
@@ -344,7 +356,9 @@ def main(
 ) -> None:
     """Print and save the table."""
     rows: list[dict[str, Any]] = []
-    cases = {n: c for n, c in CASES.items() if not only or any(o in n for o in only.split(","))}
+    cases = {
+        n: c for n, c in CASES.items() if not only or any(o in n for o in only.split(","))
+    }
     for target in targets.split(","):
         for size in map(int, sizes.split(",")):
             for name, case in cases.items():
@@ -359,7 +373,9 @@ def _case(
     if widest > 8 and size > 200_000:
         return []
     mesh = mesh_of_case(case.mesh, size)
-    made = prepare(mesh, {"loop": {"over": case.over, "args": case.args}}, Options(target=target))
+    made = prepare(
+        mesh, {"loop": {"over": case.over, "args": case.args}}, Options(target=target)
+    )
     plan = made.plan["loop"]
     arrays = values_for(plan)
     plain = plain_loop(case.kernel, plan)
@@ -373,7 +389,9 @@ def _case(
             loop(**arrays)
             first = time.perf_counter() - start
             with busy_processes(beside):
-                took = _in_turns([lambda: plain(*given), lambda loop=loop: loop(**arrays)], seconds)
+                took = _in_turns(
+                    [lambda: plain(*given), lambda loop=loop: loop(**arrays)], seconds
+                )
             best, median = (f(took[0]) / f(took[1]) for f in (min, np.median))
             rows.append(
                 {
@@ -414,7 +432,9 @@ def _means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     keys = ("target", "threads", "busy")
     groups = dict.fromkeys((tuple(r[k] for k in keys), _magnitude(r)) for r in rows)
     for key, size in groups:
-        group = [r for r in rows if (tuple(r[k] for k in keys), _magnitude(r)) == (key, size)]
+        group = [
+            r for r in rows if (tuple(r[k] for k in keys), _magnitude(r)) == (key, size)
+        ]
         nine = [r for r in group if r["nine"]] or group
         for word in ("least", "mean of nine"):
             found = {
@@ -424,7 +444,12 @@ def _means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 for column in ("best", "median")
             }
             means.append(
-                {"kernel": word, "elements": 10**size, **dict(zip(keys, key, strict=True)), **found}
+                {
+                    "kernel": word,
+                    "elements": 10**size,
+                    **dict(zip(keys, key, strict=True)),
+                    **found,
+                }
             )
     return means
 

@@ -23,11 +23,18 @@ from meshprep.mesh import ElementSet, Mesh, SetMap
 
 CELLS, THREADS, SECONDS = (20_000, 200_000), (1, 2), 0.3
 FLAGS = "-O3 -march=native"
-BARS = {"least": 0.95, "least of wide rows": 0.8, "mean, 1 thread": 1.05, "mean, 2 threads": 1.8}
+BARS = {
+    "least": 0.95,
+    "least of wide rows": 0.8,
+    "mean, 1 thread": 1.05,
+    "mean, 2 threads": 1.8,
+}
 E, N = "edges->cells", "cells->nodes"
 
 
-def _dat(access: str, name: str, to: str | None = None, dim: int = 1, dtype: str = "f8") -> Any:
+def _dat(
+    access: str, name: str, to: str | None = None, dim: int = 1, dtype: str = "f8"
+) -> Any:
     return {
         "dat": name,
         "dim": dim,
@@ -66,16 +73,25 @@ TRIANGLES = {
     "average": _loop("cells", _dat("read", "x", N), _dat("write", "y")),
     "lumped": _loop("cells", _dat("inc", "m", N), _dat("read", "x")),
     "axpy": _loop("cells", _dat("read", "x"), _dat("rw", "y")),
-    "dot": _loop("cells", _dat("read", "x"), _dat("read", "y"), {"global": "s", "access": "inc"}),
-    "step": _loop("cells", _dat("read", "x"), _dat("read", "y"), {"global": "s", "access": "min"}),
+    "dot": _loop(
+        "cells", _dat("read", "x"), _dat("read", "y"), {"global": "s", "access": "inc"}
+    ),
+    "step": _loop(
+        "cells", _dat("read", "x"), _dat("read", "y"), {"global": "s", "access": "min"}
+    ),
     "gradient": _loop(
         "edges", _dat("read", "u", E), _dat("read", "g", None, 3), _dat("inc", "r", E, 3)
     ),
     "matvec": _loop(
-        "edges", _dat("read", "u", E, 4), _dat("read", "g", None, 16), _dat("inc", "r", E, 4)
+        "edges",
+        _dat("read", "u", E, 4),
+        _dat("read", "g", None, 16),
+        _dat("inc", "r", E, 4),
     ),
     "push": _loop(
-        "edges", {**_dat("read", "u", E), "index": [0]}, {**_dat("inc", "r", E), "index": [1]}
+        "edges",
+        {**_dat("read", "u", E), "index": [0]},
+        {**_dat("inc", "r", E), "index": [1]},
     ),
     "two_maps": _loop(
         "edges",
@@ -116,7 +132,9 @@ def _cases(n: int) -> Iterator[tuple[str, Mesh, Mapping[str, Any]]]:
 def _hexahedra(cells: int) -> Mesh:
     n = round(cells ** (1 / 3))
     at = np.arange((n + 1) ** 3).reshape(n + 1, n + 1, n + 1)
-    corners = [at[i : n + i, j : n + j, k : n + k] for i in (0, 1) for j in (0, 1) for k in (0, 1)]
+    corners = [
+        at[i : n + i, j : n + j, k : n + k] for i in (0, 1) for j in (0, 1) for k in (0, 1)
+    ]
     table = np.stack([c.ravel() for c in corners], axis=1).astype(np.int32)
     sets = [ElementSet("cells", len(table)), ElementSet("nodes", at.size)]
     return Mesh(sets, [SetMap("cells->nodes", "cells", "nodes", table)])
@@ -124,7 +142,14 @@ def _hexahedra(cells: int) -> Mesh:
 
 def _program(folder: Path, flags: str) -> Path:
     program, main = folder / "loops", Path(__file__).with_suffix(".cpp")
-    words = ["make", "-s", "-C", str(EXAMPLES / "cpp"), f"PROGRAM={program}", f"MAIN={main}"]
+    words = [
+        "make",
+        "-s",
+        "-C",
+        str(EXAMPLES / "cpp"),
+        f"PROGRAM={program}",
+        f"MAIN={main}",
+    ]
     subprocess.run([*words, f"CXXFLAGS={flags}"], check=True)
     return program
 

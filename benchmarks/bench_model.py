@@ -16,11 +16,11 @@ from common import report
 
 from meshprep import Options, prepare
 from meshprep.io.generate import generate
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import LoopRequest, read_requests
 from meshprep.mesh import Mesh
 from meshprep.metrics.traffic import traffic
-from meshprep.pipeline.steps import plan_request_maps
-from meshprep.pipeline.variants import baseline_variant
+from meshprep.staging.build_variant import baseline_variant
 from meshprep_runtime.plan import LoopPlan
 
 KERNELS = Path(__file__).parent.parent / "examples" / "kernels"
@@ -85,7 +85,15 @@ CASES = (
         },
     ),
     Case(
-        *("-", "bookleaf", "getacc_scatter", "box", {"nx": 2000, "ny": 2000}, 4_000_000, 256),
+        *(
+            "-",
+            "bookleaf",
+            "getacc_scatter",
+            "box",
+            {"nx": 2000, "ny": 2000},
+            4_000_000,
+            256,
+        ),
         reuse={"none": 2.0, "blocks": 3.5},
         measured={("none", "aos"): None, ("blocks", "aos"): None},
         mesh_options=(("type", "quad"),),

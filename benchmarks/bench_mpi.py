@@ -29,7 +29,9 @@ WORKER, WAITS = "--rank", 200
 DELAYS, DELAYED_CALLS = (0.5, 1.0, 2.0), 40
 
 
-def main(cells: int = 720_000, iterations: int = 200, ranks: tuple[int, ...] = (1, 2)) -> None:
+def main(
+    cells: int = 720_000, iterations: int = 200, ranks: tuple[int, ...] = (1, 2)
+) -> None:
     """Print and save the table."""
     mesh = mesh_file("airfoil", cells=cells)
     with tempfile.TemporaryDirectory() as folder:
@@ -63,8 +65,8 @@ def main(cells: int = 720_000, iterations: int = 200, ranks: tuple[int, ...] = (
 
 
 def _split(mesh: Path, parts: Path, ranks: tuple[int, ...]) -> None:
-    from meshprep.distribute.job import SplitJob, run
-    from meshprep.distribute.steps import SplitOptions
+    from meshprep.distribute.job.run import SplitJob, run
+    from meshprep.distribute.job.split import SplitOptions
     from meshprep.loops.options import Options
     from meshprep.loops.requests import read_requests
 
@@ -108,7 +110,9 @@ def worker(parts: Path, iterations: int) -> None:
     every = plan.comm.allgather(own)
     if plan.comm.rank == 0:
         mean = {k: sum(one[k] for one in every) / len(every) for k in ("wait", "blocking")}
-        total = {k: sum(one[k] for one in every) for k in ("messages", "bytes", "edges_twice")}
+        total = {
+            k: sum(one[k] for one in every) for k in ("messages", "bytes", "edges_twice")
+        }
         sys.stdout.write(json.dumps({"least": least, "rms": f"{rms:.5e}", **mean, **total}))
 
 
@@ -132,7 +136,12 @@ def _delayed(parts: Path) -> list[dict[str, float]]:
         waits = run_ranks(2, rank_waits, delay=1e-3 * ms)
         after, at_once = (1e3 * sum(of) / len(of) for of in zip(*waits, strict=True))
         rows.append(
-            {"message ms": ms, "wait ms": after, "at once ms": at_once, "ratio": after / at_once}
+            {
+                "message ms": ms,
+                "wait ms": after,
+                "at once ms": at_once,
+                "ratio": after / at_once,
+            }
         )
     return rows
 

@@ -1,5 +1,7 @@
 """Orders of points: cost against scipy's reverse Cuthill-McKee, growth with size, and quality.
 
+The last table is what plain loops feel of an order (bench_order_loops.py).
+
 Bars: one call from the arrays of 400,000 triangles to orders in 0.15 s; GPS on a million points of
 triangles within 2 times scipy's RCM; a star and a path of a million points and a complete graph of
 3,000 within a second each.
@@ -14,13 +16,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench_order_loops import SIZES, loops_of_sizes
 from common import best, mesh_of, report
-from order_graphs import as_problem, reference, scipy_rcm, shapes, strips, synthetic, triangles
+from order_graphs import (
+    as_problem,
+    reference,
+    scipy_rcm,
+    shapes,
+    strips,
+    synthetic,
+    triangles,
+)
 
 import meshprep
 from meshprep.mesh.geometry import centroids
 from meshprep.mesh.incidence import Csr, point_graph
-from meshprep.reorder import METHODS, LocalityProblem, figures
+from meshprep.ordering import METHODS, LocalityProblem, figures
 from meshprep.topology import derive
 from meshprep_runtime import Ordering
 
@@ -35,6 +46,8 @@ def main(folder: Path | None = None, largest: int = 10_000_000) -> None:
     report("order-growth", _growth(largest))
     report("order-shapes", _shapes())
     report("order-quality", _quality(folder))
+    sizes = tuple(size for size in SIZES if size <= largest)
+    report("order-loops", loops_of_sizes(sizes))
 
 
 def _meshes() -> list[tuple[str, LocalityProblem]]:
@@ -55,14 +68,19 @@ def _arrays() -> list[dict[str, Any]]:
     mesh = derive(mesh_of("delaunay2d", 400_000), ["edges->cells"])
     cells, points = mesh.map("cells->nodes").table, mesh.coordinates
     assert points is not None
-    graph, sides = point_graph(cells, len(points)), _beside(mesh.map("edges->cells").table, cells)
+    graph, sides = (
+        point_graph(cells, len(points)),
+        _beside(mesh.map("edges->cells").table, cells),
+    )
     ways: dict[str, Callable[[], Any]] = {
         "scipy RCM, of a graph that is there": lambda: scipy_rcm(graph),
         "order(cells, points)": lambda: meshprep.order(cells, points),
         "order(cells, points, neighbours)": lambda: meshprep.order(cells, points, sides),
         "prepare": lambda: meshprep.prepare(mesh, ["edges->cells"], target="cpu"),
     }
-    return [{"way, 400,000 triangles": name, "seconds": best(way)} for name, way in ways.items()]
+    return [
+        {"way, 400,000 triangles": name, "seconds": best(way)} for name, way in ways.items()
+    ]
 
 
 def _beside(pairs: np.ndarray, cells: np.ndarray) -> np.ndarray:
@@ -145,7 +163,9 @@ def _quality(folder: Path | None) -> list[dict[str, Any]]:
     rows = []
     graphs = synthetic() if folder is None else reference(folder)
     for name, graph, told in graphs:
-        ours = {m: _both_ways(graph, METHODS[m].function(as_problem(graph))) for m in BY_GRAPH}
+        ours = {
+            m: _both_ways(graph, METHODS[m].function(as_problem(graph))) for m in BY_GRAPH
+        }
         peer = _both_ways(graph, scipy_rcm(graph))
         row = {"graph": name, "bandwidth scipy RCM": peer[0]}
         if told:

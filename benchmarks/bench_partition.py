@@ -21,10 +21,10 @@ from partition_bars import METIS, bars, ratios
 from partition_cases import Case, cases
 from partition_peers import PACKAGES, THREADS, Peer, cut_by, peers
 
-from meshprep.colour import colour_blocks, colour_threads
+from meshprep.colouring import colour_blocks, colour_threads
 from meshprep.kernels.parallel import keep_freed
-from meshprep.partition import BlockProblem, Blocks, loads
-from meshprep.partition.blocks.mend.reconnect import count_components
+from meshprep.partitioning import BlockProblem, Blocks, loads
+from meshprep.partitioning.multilevel.balancing.reconnect import count_components
 
 # A run shorter than this is repeated.
 SHORT = 5.0
@@ -98,7 +98,9 @@ def _gps_row(case: Case) -> Row:
     begin = time.perf_counter()
     problem = case.ordered("gps").problem
     seconds = time.perf_counter() - begin
-    row = _row(case, problem, Peer("GPS + contiguous", 1, cut_by(problem, "contiguous", {})))
+    row = _row(
+        case, problem, Peer("GPS + contiguous", 1, cut_by(problem, "contiguous", {}))
+    )
     return row | {"seconds": round(row["seconds"] + seconds, 4)}
 
 

@@ -16,7 +16,7 @@ import pymetis
 from common import mesh_file, program, report, run_process
 
 from meshprep.io import read
-from meshprep.partition.neighbourhood import facet_graph
+from meshprep.partitioning.neighbourhood import facet_graph
 from meshprep.topology import derive
 
 CASES = [
@@ -44,7 +44,9 @@ def main() -> None:
     report("pipeline", rows)
 
 
-def _case(path: Path, loops: Sequence[str], partition: str, arrays: float) -> dict[str, object]:
+def _case(
+    path: Path, loops: Sequence[str], partition: str, arrays: float
+) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         words = [program(), "reorder", path, "-q", "--json"]
         words += [word for loop in loops for word in ("--loop", loop)]
@@ -81,7 +83,9 @@ def metis(path: str, loop: str) -> None:
     start = time.perf_counter()
     graph = facet_graph(table, n_to)
     parts = math.ceil(len(table) / SIZE)
-    pymetis.part_graph(parts, pymetis.CSRAdjacency(graph.offset, graph.index), recursive=False)
+    pymetis.part_graph(
+        parts, pymetis.CSRAdjacency(graph.offset, graph.index), recursive=False
+    )
     print(time.perf_counter() - start)
 
 

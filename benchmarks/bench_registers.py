@@ -84,7 +84,9 @@ def _row(
     """Counts, registers, and the most that any of the programs spills."""
 
     def text(plan: LoopPlan, threads: int = THREADS, commit: str = COLOURS) -> CudaProgram:
-        return program(kernel, plan, strategy, layout=layout, commit=commit, threads=threads)
+        return program(
+            kernel, plan, strategy, layout=layout, commit=commit, threads=threads
+        )
 
     plan = plans[THREADS]
     usual = text(plan)

@@ -26,7 +26,10 @@ def main() -> None:
     mesh = _mesh(random)
     order = {n: Ordering.from_new_to_old(random.permutation(s)) for n, s in SIZES.items()}
     with tempfile.TemporaryDirectory() as folder:
-        rows = [*_hdf5(mesh, Path(folder, "grid.h5")), *_text(mesh, Path(folder, "grid.dat"))]
+        rows = [
+            *_hdf5(mesh, Path(folder, "grid.h5")),
+            *_text(mesh, Path(folder, "grid.dat")),
+        ]
     report("solvers", [*rows, *_orders(order["cells"], random)])
 
 
@@ -45,17 +48,23 @@ def _mesh(random: np.random.Generator) -> Mesh:
     return Mesh(sets, maps, dats, extras={"op2-grid:decimals": 6})
 
 
-def _row(what: str, ours: float, peer: float | None, peer_name: str | None) -> dict[str, object]:
+def _row(
+    what: str, ours: float, peer: float | None, peer_name: str | None
+) -> dict[str, object]:
     times = None if peer is None else ours / peer
     return {"what": what, "s": ours, "peer s": peer, "times": times, "peer": peer_name}
 
 
 def _hdf5(mesh: Mesh, path: Path) -> list[dict[str, object]]:
-    states = [Dat(n, "cells", np.ones((SIZES["cells"], 4))) for n in ("p_q", "p_qold", "p_res")]
+    states = [
+        Dat(n, "cells", np.ones((SIZES["cells"], 4))) for n in ("p_q", "p_qold", "p_res")
+    ]
     mesh = mesh.with_(dats=states)
     write = best(lambda: io.write(mesh, path, overwrite=True))
     read = best(lambda: io.read(path))
-    arrays = {m.name: m.table for m in mesh.maps.values()} | {d.name: d.values for d in mesh.dats}
+    arrays = {m.name: m.table for m in mesh.maps.values()} | {
+        d.name: d.values for d in mesh.dats
+    }
 
     def bare_write() -> None:
         with h5py.File(path.with_name("bare.h5"), "w") as file:
@@ -68,7 +77,10 @@ def _hdf5(mesh: Mesh, path: Path) -> list[dict[str, object]]:
 
     return [
         _row(
-            "write an OP2 HDF5 mesh, read it back, compare", write, best(bare_write), "h5py write"
+            "write an OP2 HDF5 mesh, read it back, compare",
+            write,
+            best(bare_write),
+            "h5py write",
         ),
         _row("read an OP2 HDF5 mesh", read, best(bare_read), "h5py read"),
     ]
@@ -79,7 +91,12 @@ def _text(mesh: Mesh, path: Path) -> list[dict[str, object]]:
     read = best(lambda: io.read(path))
     peer = best(lambda: np.fromstring(path.read_bytes(), sep=" "))
     return [
-        _row("write a text grid, read it back, compare", write, peer, "np.fromstring, read only"),
+        _row(
+            "write a text grid, read it back, compare",
+            write,
+            peer,
+            "np.fromstring, read only",
+        ),
         _row("read a text grid", read, peer, "np.fromstring"),
     ]
 
@@ -95,7 +112,9 @@ def _orders(order: Ordering, random: np.random.Generator) -> list[dict[str, obje
         out.append(_row(f"Ordering.apply, {shape}", ours, peer, "values[new_to_old]"))
     still = Ordering.identity(order.size)
     values = random.random((order.size, 4))
-    out.append(_row("the same where nothing moves", best(lambda: still.apply(values)), None, None))
+    out.append(
+        _row("the same where nothing moves", best(lambda: still.apply(values)), None, None)
+    )
     return out
 
 

@@ -41,14 +41,20 @@ import numpy as np
 from common import mesh_file, mesh_of, peak_memory, report, run_on_ranks, run_process, timed
 from mesher import mesher_file
 
-from meshprep.distribute.assign.inherit import inherit
-from meshprep.distribute.halos import all_copies, executed_copies, numbers_here, owned_runs
-from meshprep.distribute.steps import CUTS, CutProblem, owners_of_leading_set, written_columns
+from meshprep.distribute.halos.ghosts import (
+    all_ghosts,
+    executed_ghosts,
+    numbers_here,
+    owned_runs,
+)
+from meshprep.distribute.job.split import written_columns
+from meshprep.distribute.owners.cuts import CUTS, CutProblem, owners_of_leading_set
+from meshprep.distribute.owners.inherit import inherit
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io import read
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import simple_request
 from meshprep.mesh import Mesh
-from meshprep.pipeline.steps import plan_request_maps
 
 PARTS, MANY, MORE = (8, 64, 512), 1000, 900
 RANKS, SLICE_CUTS = (1, 2, 4), ("refined", "rcb")
@@ -76,7 +82,9 @@ def main(cells: int = 1_000_000, largest: int = 10_000_000, steps: str = "") -> 
         "many": lambda: report("split-many", [_many(largest)]),
         "slices": lambda: report("split-slices", _slices(sizes[0], RANKS, SLICE_CUTS)),
         "slices-largest": lambda: report("split-slices-largest", _slices(largest, (2,))),
-        "forecast": lambda: _forecast("split-forecast", [_delaunay(cells // 10), _delaunay(cells)]),
+        "forecast": lambda: _forecast(
+            "split-forecast", [_delaunay(cells // 10), _delaunay(cells)]
+        ),
         "boxes": lambda: _forecast("split-boxes", [_box(n) for n in sizes]),
     }
     apart = ("largest", "hexahedra-largest", "slices-largest", "boxes")
@@ -141,7 +149,9 @@ def _nodes_of_cells(mesh: Mesh) -> np.ndarray:
     """The nodes of all cells; rows of cells with few nodes name the first one again."""
     tables = [mesh.map(f"{p}->nodes").table for p in mesh.sets["cells"].parts or ("cells",)]
     widest = max(t.shape[1] for t in tables)
-    filled = [np.hstack([t, np.repeat(t[:, :1], widest - t.shape[1], axis=1)]) for t in tables]
+    filled = [
+        np.hstack([t, np.repeat(t[:, :1], widest - t.shape[1], axis=1)]) for t in tables
+    ]
     return np.concatenate(filled)
 
 
@@ -256,7 +266,17 @@ def _slices(
 def _on_ranks(cells: int, ranks: int, cut: str) -> dict[str, Any]:
     path, rank = _tetrahedra(cells), Path(__file__).with_name("one_rank.py")
     with tempfile.TemporaryDirectory() as folder:
-        words = (path, "-q", "--parts", MANY, "--slices", "--cut", cut, "--loop", "faces->cells")
+        words = (
+            path,
+            "-q",
+            "--parts",
+            MANY,
+            "--slices",
+            "--cut",
+            cut,
+            "--loop",
+            "faces->cells",
+        )
         output = Path(folder, "a.parts.h5")
         program = ("-m", "mpi4py", rank, folder, "split")
         seconds, _, _ = run_on_ranks(ranks, *program, *words, "-o", output)
@@ -282,7 +302,9 @@ def _forecast(name: str, meshes: Sequence[Path]) -> None:
     rows, rest = smaller + larger, larger[1:]
     say = {what: _fitted(smaller, what) for what in FITTED}
     wrong = {
-        what: max(abs(say[what](row["cells"], row["parts"]) / row[what] - 1) for row in rest)
+        what: max(
+            abs(say[what](row["cells"], row["parts"]) / row[what] - 1) for row in rest
+        )
         for what in FITTED
     }
     say = {what: _fitted(rows, what) for what in FITTED}
@@ -318,13 +340,15 @@ def _of_parts(subject: SplitSubject, parts: int) -> dict[str, Any]:
     leading = owners_of_leading_set(CutProblem(subject, weights), PEER)
     owners = inherit(subject, leading, weights)
     columns = written_columns(subject, {spec.loop.name: "exec" for spec in subject.specs})
-    executed = executed_copies(subject, owners, columns, parts)
+    executed = executed_ghosts(subject, owners, columns, parts)
     runs = owned_runs(subject, owners, parts)
-    copies = all_copies(subject, runs, executed, numbers_here(runs)).halo["cells"]
+    copies = all_ghosts(subject, runs, executed, numbers_here(runs)).halo["cells"]
     owned, halo = np.diff(runs["cells"].offset), np.diff(copies.rows.offset)
     other = np.searchsorted(runs["cells"].offset, copies.rows.elements, side="right") - 1
     part = np.repeat(np.arange(parts), halo)
-    around = np.bincount(np.unique(part * np.int64(parts) + other) // parts, minlength=parts)
+    around = np.bincount(
+        np.unique(part * np.int64(parts) + other) // parts, minlength=parts
+    )
     again = np.diff(executed["faces"].offset)
     return {
         "cells": subject.sizes["cells"],

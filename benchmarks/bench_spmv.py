@@ -64,7 +64,9 @@ def matrices(scale: float) -> dict[str, sparse.csr_array]:
         "7-point stencil": stencil(side),
         "P1, tetrahedra": mesh_matrix("delaunay3d", n),
         "Q1, hexahedra": box_matrix(round((n / 2) ** (1 / 3))),
-        "Q1, elasticity": sparse.kron(box_matrix(round((n / 15) ** (1 / 3))), np.ones((3, 3))),
+        "Q1, elasticity": sparse.kron(
+            box_matrix(round((n / 15) ** (1 / 3))), np.ones((3, 3))
+        ),
         "power law": power_law(rng, n),
         "circuit": circuit(rng, n // 2),
         "two giant rows": with_giants,
@@ -72,7 +74,9 @@ def matrices(scale: float) -> dict[str, sparse.csr_array]:
     }
     for p in (1, 2, 3, 4):
         cells = round((n / 4) ** 0.5 / p)
-        found[f"quads of degree {p}"] = poisson.integrate(poisson.square(cells, p)).csr().to_scipy()
+        found[f"quads of degree {p}"] = (
+            poisson.integrate(poisson.square(cells, p)).csr().to_scipy()
+        )
     return {name: with_values(rng, one) for name, one in found.items()}
 
 
@@ -125,7 +129,9 @@ def power_law(rng: np.random.Generator, n: int) -> sparse.csr_array:
     """Most rows have a few entries, some thousands."""
     lengths = np.minimum((rng.pareto(1.6, n) + 1) * 1.3, 5000).astype(np.int64)
     row = np.repeat(np.arange(n), lengths)
-    return sparse.csr_array((np.ones(row.size), (row, rng.integers(0, n, row.size))), (n, n))
+    return sparse.csr_array(
+        (np.ones(row.size), (row, rng.integers(0, n, row.size))), (n, n)
+    )
 
 
 def circuit(rng: np.random.Generator, n: int) -> sparse.csr_array:
@@ -133,7 +139,9 @@ def circuit(rng: np.random.Generator, n: int) -> sparse.csr_array:
     near, far = np.arange(2 * n) // 2, rng.integers(0, n, n // 2)
     nets = rng.integers(0, n, n // 2000 + 1)[rng.integers(0, n // 2000 + 1, n // 4)]
     row = np.concatenate([near, far, rng.integers(0, n, n // 4)])
-    column = np.concatenate([near + rng.integers(1, 30, 2 * n), rng.integers(0, n, n // 2), nets])
+    column = np.concatenate(
+        [near + rng.integers(1, 30, 2 * n), rng.integers(0, n, n // 2), nets]
+    )
     half = sparse.coo_array((np.ones(row.size), (row, np.minimum(column, n - 1))), (n, n))
     return sparse.csr_array(half + half.T + sparse.eye_array(n))
 
@@ -168,7 +176,9 @@ def registers() -> list[dict[str, Any]]:
         local = poisson.integrate(ordered).local()
         plan = prepared.plan[poisson.CELLS_TO_DOFS]
         for name, store in (("local", local), ("half", local.half())):
-            programs[f"{name} matrices, degree {degree}"] = local_program(store, plan).then[0]
+            programs[f"{name} matrices, degree {degree}"] = local_program(store, plan).then[
+                0
+            ]
     found = []
     for name, program in programs.items():
         code = {arch: compile_program(program, arch) for arch in ("sm_80", "sm_90")}
@@ -183,7 +193,11 @@ def registers() -> list[dict[str, Any]]:
 def _against_scipy(name: str, made: sparse.csr_array) -> dict[str, Any]:
     threads = numba.get_num_threads()
     matrix, x = csr(made), np.ones(made.shape[1])
-    one, all_of_them, y = Product(matrix, threads=1), Product(matrix), np.empty(made.shape[0])
+    one, all_of_them, y = (
+        Product(matrix, threads=1),
+        Product(matrix),
+        np.empty(made.shape[0]),
+    )
     works: dict[str, Callable[[], Any]] = {"scipy": lambda: made @ x}
     works |= {"one": lambda: one(x, out=y), "all": lambda: all_of_them(x, out=y)}
     found = fastest(works, TURNS, _awake)
@@ -244,7 +258,9 @@ def _shuffled(kind: str, scale: float) -> dict[str, Any]:
     keep = made.coords[0] >= made.coords[1]
     pairs = np.column_stack([one[keep] for one in made.coords])
     graph = graph_mesh(before.shape[0], pairs)
-    order = prepare(graph, (), Options(method="rcm", target="cpu")).plan.ordering["vertices"]
+    order = prepare(graph, (), Options(method="rcm", target="cpu")).plan.ordering[
+        "vertices"
+    ]
     new = order.new_to_old
     after = with_values(rng, before[new][:, new])
     x = np.ones(before.shape[1])

@@ -27,19 +27,15 @@ WARM_RUNS = 3
 # What `python -m meshprep_cli.main` does, and the seconds of processor in which numba compiled.
 COMPILING = """
 import sys, time
-from numba.core import event
 from meshprep_cli.main import main
-class Spent(event.Listener):
-    depth, begun, seconds = 0, 0.0, 0.0
-    def on_start(self, event):
-        self.begun = self.begun if self.depth else time.process_time()
-        self.depth += 1
-    def on_end(self, event):
-        self.depth -= 1
-        self.seconds += 0.0 if self.depth else time.process_time() - self.begun
-with event.install_listener("numba:compile", Spent()) as spent:
-    main(sys.argv[1:])
-print(spent.seconds)
+from meshprep_runtime._numba.compiling import watch_compilation
+begun, spent = [], []
+watch_compilation(
+    lambda dispatcher: begun.append(time.process_time()),
+    lambda: spent.append(time.process_time() - begun.pop()),
+)
+main(sys.argv[1:])
+print(sum(spent))
 """
 
 
@@ -99,11 +95,15 @@ def _from_a_wheel(mesh: Path, folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _first_and_warm(command: tuple[object, ...], mesh: Path, folder: Path) -> tuple[Run, Run]:
+def _first_and_warm(
+    command: tuple[object, ...], mesh: Path, folder: Path
+) -> tuple[Run, Run]:
     """The first run, and the fastest of some more."""
     words = (*command, "reorder", mesh, "-q", "--force", *_outputs(folder))
     first = _run(words, folder)
-    return first, min((_run(words, folder) for _ in range(WARM_RUNS)), key=lambda run: run.wall)
+    return first, min(
+        (_run(words, folder) for _ in range(WARM_RUNS)), key=lambda run: run.wall
+    )
 
 
 def _run(words: tuple[object, ...], folder: Path) -> Run:
@@ -112,7 +112,9 @@ def _run(words: tuple[object, ...], folder: Path) -> Run:
     wall, _, _ = run_process(*words, env=_environment(folder))
     spent, new = _children() - before, set(cache.rglob("*.nbc")) - files
     # what came with a wheel is unpacked there
-    shipped = {name for a in folder.rglob("shipped/*.zip") for name in ZipFile(a).namelist()}
+    shipped = {
+        name for a in folder.rglob("shipped/*.zip") for name in ZipFile(a).namelist()
+    }
     made = [f for f in new if f.relative_to(f.parents[2]).as_posix() not in shipped]
     return Run(wall, spent, len(made))
 
@@ -132,9 +134,20 @@ def _installed(folder: Path) -> Path:
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
     venv.create(folder / "environment", symlinks=True)
     python = folder / "environment" / "bin" / "python"
-    packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "environment")}))
+    packages = Path(
+        sysconfig.get_path("purelib", vars={"base": str(folder / "environment")})
+    )
     (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--no-deps",
+    ]
     subprocess.run([*pip, *wheels.glob("*.whl")], check=True)
     return python
 

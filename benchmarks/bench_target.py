@@ -45,7 +45,9 @@ def main() -> None:
     """Print and save the table."""
     mesh = _shuffled(mesh_of("airfoil", CELLS))
     cases = [_case(mesh, *case) for case in CASES]
-    works = {(i, name): run for i, (_, runs) in enumerate(cases) for name, run in runs.items()}
+    works = {
+        (i, name): run for i, (_, runs) in enumerate(cases) for name, run in runs.items()
+    }
     rows = [row for row, _ in cases]
     for (i, name), seconds in fastest(works, ROUNDS).items():
         rows[i][name] = 1000 * seconds
@@ -55,7 +57,10 @@ def main() -> None:
 def _shuffled(mesh: Mesh) -> Mesh:
     random = np.random.default_rng(1)
     return mesh.renumber(
-        {n: Ordering.from_new_to_old(random.permutation(mesh.size(n))) for n in ("nodes", "cells")}
+        {
+            n: Ordering.from_new_to_old(random.permutation(mesh.size(n)))
+            for n in ("nodes", "cells")
+        }
     )
 
 

@@ -48,7 +48,11 @@ def main(chosen: str = "") -> None:
             continue
         plans = plans_of(name, MESHES[name], (128, 256, 512))
         rows += [
-            {"kernel": name, "strategy": strategy, **_row(kernel, plans[n], strategy, n // many)}
+            {
+                "kernel": name,
+                "strategy": strategy,
+                **_row(kernel, plans[n], strategy, n // many),
+            }
             for strategy, shapes in SHAPES.items()
             for n, many in sorted(shapes)
         ]

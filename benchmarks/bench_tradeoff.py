@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from common import report
 
-from meshprep.colour import colour_blocks, colour_threads
+from meshprep.colouring import colour_blocks, colour_threads
 from meshprep.io.generate import generate
 from meshprep.mesh import Mesh
 from meshprep.mesh.geometry import centroids
-from meshprep.partition import BlockProblem, Blocks, blocks_of, loads, partition
+from meshprep.partitioning import BlockProblem, Blocks, blocks_of, loads, partition
 from meshprep.topology import derive
 
 
@@ -65,7 +65,10 @@ def _rows(case: Case) -> list[dict[str, Any]]:
 def _ways(case: Case) -> list[tuple[str, Mapping[str, Any]]]:
     ways: list[tuple[str, Mapping[str, Any]]] = [("contiguous", {})]
     ways += [(shape, {}) for shape in case.shapes]
-    ways += [("metis", {}), ("metis", {"graph": "conflict", "tolerance": 1.001, "improve": False})]
+    ways += [
+        ("metis", {}),
+        ("metis", {"graph": "conflict", "tolerance": 1.001, "improve": False}),
+    ]
     ways.append(("blocks", {}))
     return ways
 
@@ -99,10 +102,14 @@ def _row(
 def _tiles(problem: BlockProblem, shape: str) -> Blocks:
     """Blocks of so many sites along each axis; facets of all directions share a site."""
     assert problem.coordinates is not None
-    lines = [np.unique(axis.round(9), return_inverse=True)[1] for axis in problem.coordinates.T]
+    lines = [
+        np.unique(axis.round(9), return_inverse=True)[1] for axis in problem.coordinates.T
+    ]
     facets = problem.table.shape[1] == 2
     sizes = [int(size) for size in shape.split("x")]
-    tile = [(axis // 2 if facets else axis) // s for axis, s in zip(lines, sizes, strict=False)]
+    tile = [
+        (axis // 2 if facets else axis) // s for axis, s in zip(lines, sizes, strict=False)
+    ]
     number = np.ravel_multi_index(tile[::-1], [int(axis.max()) + 1 for axis in tile[::-1]])
     return blocks_of(number, int(number.max()) + 1, keep_numbers=True)
 

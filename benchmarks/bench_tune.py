@@ -25,14 +25,18 @@ def main(scale: float = 0.1) -> None:
 def _row(case: Case, scale: float) -> dict[str, Any]:
     mesh = mesh_of(case, scale)
     plan = prepare(mesh, [case.request], Options(target="cpu")).plan
-    values = {name: np.ascontiguousarray(v) for name, v in values_of(plan[case.loop]).items()}
+    values = {
+        name: np.ascontiguousarray(v) for name, v in values_of(plan[case.loop]).items()
+    }
     rule = ParLoop(case.kernel, plan[case.loop]).strategy
     start = time.perf_counter()
     done = tune_plan(plan, case.loop, case.kernel, values=values)
     seconds = time.perf_counter() - start
     trials, best = done.tuned.trials, done.tuned.best
     own = plan[case.loop].default
-    usual = next(t for t in trials if t.strategy == rule and t.variant in ("", own) and not t.soa)
+    usual = next(
+        t for t in trials if t.strategy == rule and t.variant in ("", own) and not t.soa
+    )
     return {
         "loop": case.loop,
         "elements": plan.sizes[plan[case.loop].loop.over],

@@ -20,7 +20,7 @@ from meshprep.io.generate import generate
 from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import about
 from meshprep_cli.console import show_table
-from meshprep_runtime.tuning.lookup import processor
+from meshprep_runtime.tuning.lookup import processor_name
 
 RESULTS = Path(__file__).parent / "results"
 CACHE = Path(__file__).parent.parent / "build" / "bench-meshes"
@@ -71,7 +71,9 @@ def mesh_file(kind: str, **options: object) -> Path:
     return path
 
 
-def run_process(*words: object, env: dict[str, str] | None = None) -> tuple[float, float, str]:
+def run_process(
+    *words: object, env: dict[str, str] | None = None
+) -> tuple[float, float, str]:
     """Run a command; returns seconds, its peak memory in MB and its standard output."""
     start = time.perf_counter()
     code = (
@@ -98,7 +100,9 @@ def run_on_ranks(ranks: int, *words: object) -> tuple[float, float, str]:
     launcher = own or shutil.which("mpiexec")
     if launcher is None:
         sys.exit("error: no mpiexec: pip install 'meshprep-runtime[mpi]' mpich")
-    libraries = f"{Path(sys.prefix) / 'lib'}{os.pathsep}{os.environ.get('LD_LIBRARY_PATH', '')}"
+    libraries = (
+        f"{Path(sys.prefix) / 'lib'}{os.pathsep}{os.environ.get('LD_LIBRARY_PATH', '')}"
+    )
     environment = {"NUMBA_NUM_THREADS": "1", "LD_LIBRARY_PATH": libraries}
     environment |= {"MPI4PY_MPIABI": "mpich"} if own else {}
     return run_process(launcher, "-n", ranks, sys.executable, *words, env=environment)
@@ -122,7 +126,11 @@ def c_library(name: str) -> ctypes.CDLL:
 def machine() -> dict[str, Any]:
     """Processor, cores, memory and versions."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return {"cpu": processor(), "cores": os.cpu_count(), "memory_gib": round(memory, 1)} | about()
+    return {
+        "cpu": processor_name(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory, 1),
+    } | about()
 
 
 def report(name: str, rows: Sequence[dict[str, Any]], **more: Any) -> None:

@@ -18,21 +18,30 @@ from meshprep.topology import derive
 
 BLOCK_SIZES = (64, 128, 256, 512)
 # Bytes of a point through each map: x; q, adt, and res, which is read and written.
-LOOPS = {"adt_calc": {"cells->nodes": 16}, "res_calc": {"edges->nodes": 16, "edges->cells": 104}}
+LOOPS = {
+    "adt_calc": {"cells->nodes": 16},
+    "res_calc": {"edges->nodes": 16, "edges->cells": 104},
+}
 
 
 def main(cells: int = 720_000) -> None:
     """Print and save the table."""
     mesh = derive(generate("airfoil", cells=cells), ["edges->cells", *LOOPS["res_calc"]])
     tables = {m: mesh.map(m).table for loop in LOOPS.values() for m in loop}
-    rows = [_row("adt_calc", "as generated", tables, np.arange(len(tables["cells->nodes"])))]
-    rows += [_row("res_calc", name, tables, order) for name, order in edge_orders(tables).items()]
+    rows = [
+        _row("adt_calc", "as generated", tables, np.arange(len(tables["cells->nodes"])))
+    ]
+    rows += [
+        _row("res_calc", name, tables, order) for name, order in edge_orders(tables).items()
+    ]
     report("edge-orders", rows)
 
 
 def edge_orders(tables: dict[str, NDArray[np.int32]]) -> dict[str, NDArray[np.int64]]:
     """Orders that a generator, or a program that reads its mesh, may give the edges."""
-    low, high = (f(tables["edges->cells"], axis=1).astype(np.int64) for f in (np.min, np.max))
+    low, high = (
+        f(tables["edges->cells"], axis=1).astype(np.int64) for f in (np.min, np.max)
+    )
     along = np.bincount(high - low).argsort()[::-1][:2].max()  # cells of a row
     kind = np.select([high - low == along, high - low == 1], [0, 1], 2)
     row, column = np.divmod(low, along)

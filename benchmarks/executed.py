@@ -129,7 +129,9 @@ def _parts(text: str) -> tuple[list[_Part], dict[int, int]]:
         if opens:
             around = within[-1] if within else 0
             loops = parts[around].loops if parts else 0
-            parts.append(_Part(around, loops + line.lstrip().startswith(("for", "MP_LOOP"))))
+            parts.append(
+                _Part(around, loops + line.lstrip().startswith(("for", "MP_LOOP")))
+            )
             within.append(len(parts) - 1)
             if parts[-1].loops > loops:
                 of_line[i] = len(parts) - 1

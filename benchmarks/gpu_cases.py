@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from meshprep import Options, prepare
 from meshprep.io.generate import generate
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import LoopRequest, read_requests
 from meshprep.mesh import Mesh
-from meshprep.pipeline.steps import plan_request_maps
-from meshprep.pipeline.variants import baseline_variant, with_loop, with_sizes
+from meshprep.staging.build_variant import baseline_variant
+from meshprep.staging.recut import with_loop, with_sizes
 from meshprep_runtime import Access, LoopPlan, Ordering, Plan
 
 # Elements that NumPy works on at a time.
@@ -50,7 +51,9 @@ class Case:
     @cached_property
     def kernel(self) -> Callable[..., None]:
         """The Python function."""
-        found: Callable[..., None] = getattr(import_module(f"kernels.{self.program}"), self.loop)
+        found: Callable[..., None] = getattr(
+            import_module(f"kernels.{self.program}"), self.loop
+        )
         return found
 
     @property
@@ -71,7 +74,9 @@ CASES = (
         mesh_options={"type": "quad"},
     ),
     Case("lulesh", "integrate_stress", "box", {"nx": 170, "ny": 170, "nz": 170}, 320, 0.50),
-    Case("miniaero", "compute_face_flux", "box", {"nx": 128, "ny": 128, "nz": 128}, 128, 0.45),
+    Case(
+        "miniaero", "compute_face_flux", "box", {"nx": 128, "ny": 128, "nz": 128}, 128, 0.45
+    ),
 )
 
 
@@ -136,7 +141,9 @@ def values_of(plan: LoopPlan, seed: int = 1) -> Arrays:
     return made
 
 
-def expected(case: Case, plan: LoopPlan, tables: Mapping[str, NDArray], values: Arrays) -> Arrays:
+def expected(
+    case: Case, plan: LoopPlan, tables: Mapping[str, NDArray], values: Arrays
+) -> Arrays:
     """What the written dats are after one call from zero, and ``NAME scale``, what rounds there.
 
     ``tables`` and ``values`` are in the numbering of the input mesh. The scale is the largest sum

@@ -61,7 +61,9 @@ def taken(made: CudaProgram, arch: str) -> dict[str, int | None]:
     return {"registers": code.registers, "spilled": code.spilled, "warps": warps}
 
 
-def report_gpu(name: str, device: Device, rows: Sequence[dict[str, Any]], **more: Any) -> None:
+def report_gpu(
+    name: str, device: Device, rows: Sequence[dict[str, Any]], **more: Any
+) -> None:
     """Print and save a table of this device; see :func:`common.report`."""
     there = device.name.lower().replace(" ", "-")
     report(f"gpu{name}-{there}", rows, gpu=about_gpu(device), **more)
@@ -76,5 +78,8 @@ def about_gpu(device: Device) -> dict[str, Any]:
         except PackageNotFoundError:
             continue
     runtime = import_cupy().cuda.runtime
-    versions = {"driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion()}
+    versions = {
+        "driver": runtime.driverGetVersion(),
+        "runtime": runtime.runtimeGetVersion(),
+    }
     return found | versions

@@ -99,7 +99,9 @@ def _mesh(
 def _naca(s: float) -> tuple[float, float]:
     """A point of the upper side, from the leading edge at 0 to the closed trailing edge at 1."""
     x = 0.5 * (1 - math.cos(math.pi * s))
-    powers = 0.2969 * math.sqrt(x) - 0.1260 * x - 0.3516 * x**2 + 0.2843 * x**3 - 0.1036 * x**4
+    powers = (
+        0.2969 * math.sqrt(x) - 0.1260 * x - 0.3516 * x**2 + 0.2843 * x**3 - 0.1036 * x**4
+    )
     return x, 0.6 * powers
 
 

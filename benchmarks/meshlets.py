@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep.partition import BlockProblem, Blocks, blocks_of
+from meshprep.partitioning import BlockProblem, Blocks, blocks_of
 
 # meshoptimizer's own limits on a meshlet.
 MOST_VERTICES, MOST_TRIANGLES = 256, 512
@@ -27,7 +27,9 @@ def spatial_clusters(problem: BlockProblem) -> tuple[Blocks, float]:
     places, order = _positions(problem.coordinates), np.empty(problem.n, np.uint32)
     stride, size = places.strides[0], problem.block_size
     begin = time.perf_counter()
-    _library().meshopt_spatialClusterPoints(_at(order), _at(places), problem.n, stride, size)
+    _library().meshopt_spatialClusterPoints(
+        _at(order), _at(places), problem.n, stride, size
+    )
     seconds = time.perf_counter() - begin
     block = np.empty(problem.n, np.int32)
     block[order] = np.arange(problem.n) // size
@@ -93,7 +95,13 @@ def _library() -> ctypes.CDLL:
     sizes = [_SIZE] * 4
     library.meshopt_buildMeshletsBound.argtypes = [_SIZE] * 3
     library.meshopt_buildMeshletsBound.restype = _SIZE
-    library.meshopt_buildMeshlets.argtypes = [*[_POINTER] * 4, _SIZE, _POINTER, *sizes, _FLOAT]
+    library.meshopt_buildMeshlets.argtypes = [
+        *[_POINTER] * 4,
+        _SIZE,
+        _POINTER,
+        *sizes,
+        _FLOAT,
+    ]
     library.meshopt_buildMeshlets.restype = _SIZE
     library.meshopt_spatialClusterPoints.argtypes = [_POINTER, _POINTER, *[_SIZE] * 3]
     library.meshopt_spatialClusterPoints.restype = None

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.spatial import Delaunay
 
 from meshprep.mesh.incidence import Csr, point_graph
-from meshprep.reorder import LocalityProblem
+from meshprep.ordering import LocalityProblem
 
 
 def triangles(n_points: int, *, shuffled: bool = False) -> LocalityProblem:
@@ -81,5 +81,7 @@ def as_problem(graph: Csr) -> LocalityProblem:
 def scipy_rcm(graph: Csr) -> NDArray[np.int32]:
     """The peer: scipy's reverse Cuthill-McKee."""
     n = graph.n_rows
-    matrix = csr_matrix((np.ones(graph.index.size, np.int8), graph.index, graph.offset), (n, n))
+    matrix = csr_matrix(
+        (np.ones(graph.index.size, np.int8), graph.index, graph.offset), (n, n)
+    )
     return reverse_cuthill_mckee(matrix, symmetric_mode=True).astype(np.int32)

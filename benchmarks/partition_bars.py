@@ -47,7 +47,11 @@ def _bars(known: dict[tuple[str, int], Row], metis: Row) -> Iterator[Row]:
     case, kind = metis["case"], metis["kind"]
     # Reuse hardly depends on the threads.
     most = max(threads for name, threads in known if name == "blocks default")
-    aheads = ("fast", 1.0), ("default", DEFAULT_AHEAD.get(kind)), ("strong", STRONG_AHEAD.get(kind))
+    aheads = (
+        ("fast", 1.0),
+        ("default", DEFAULT_AHEAD.get(kind)),
+        ("strong", STRONG_AHEAD.get(kind)),
+    )
     for effort, ahead in aheads:
         row = known[f"blocks {effort}", most]
         if ahead is not None:

@@ -13,8 +13,8 @@ from meshprep.io.generate import generate
 from meshprep.mesh import Mesh
 from meshprep.mesh.assemble import Block, assemble
 from meshprep.mesh.geometry import centroids
-from meshprep.partition import BlockProblem
-from meshprep.reorder import LocalityProblem, from_set_order, locality_order
+from meshprep.ordering import LocalityProblem, from_set_order, locality_order
+from meshprep.partitioning import BlockProblem
 from meshprep.topology import derive
 
 # How fast the layers of a graded mesh grow: the lowest is e^5 = 148 times as thin as the highest,
@@ -90,7 +90,8 @@ def _delaunay(d: int) -> Callable[[float], Mesh]:
 
 
 def _moved(
-    make: Callable[[float], Mesh], move: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    make: Callable[[float], Mesh],
+    move: Callable[[NDArray[np.float64]], NDArray[np.float64]],
 ) -> Callable[[float], Mesh]:
     """The mesh with its nodes at other places."""
 
@@ -106,7 +107,9 @@ def _moved(
     return moved
 
 
-def _graded(make: Callable[[float], Mesh], grading: float = GRADING) -> Callable[[float], Mesh]:
+def _graded(
+    make: Callable[[float], Mesh], grading: float = GRADING
+) -> Callable[[float], Mesh]:
     """The mesh with layers that are thin at the bottom of its last axis and grow smoothly."""
 
     def graded(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -159,7 +162,9 @@ MESHES: dict[str, Source] = {
     "delaunay2d": Source(_delaunay(2), TRIANGLES),
     "delaunay3d": Source(_delaunay(3), TETRAHEDRA),
     # Held out: nothing is tuned on these.
-    "layered triangles": Source(_graded(_delaunay(2)), {"cells->nodes": (256, "triangles")}),
+    "layered triangles": Source(
+        _graded(_delaunay(2)), {"cells->nodes": (256, "triangles")}
+    ),
     "layered tetrahedra": Source(_graded(_box("tetra", 48)), TETRAHEDRA),
     "layered wedges": Source(_graded(_box("wedge", 64)), {"cells->nodes": (256, "")}),
     # Where coordinates, or lines of a grid, say little about what is a good block.
@@ -168,8 +173,12 @@ MESHES: dict[str, Source] = {
     "hard bodies": Source(_bodies, TETRAHEDRA),
     "hard porous hexes": Source(_porous, {"cells->nodes": (256, "")}),
     # Sizes that take the slowest peers a minute.
-    "small triangles": Source(_of_mesher("airfoil-triangles", 100_000), TRIANGLES, slow=True),
-    "small tetrahedra": Source(_of_mesher("holes-tetrahedra", 100_000), TETRAHEDRA, slow=True),
+    "small triangles": Source(
+        _of_mesher("airfoil-triangles", 100_000), TRIANGLES, slow=True
+    ),
+    "small tetrahedra": Source(
+        _of_mesher("holes-tetrahedra", 100_000), TETRAHEDRA, slow=True
+    ),
 }
 
 
@@ -179,7 +188,9 @@ def cases(scale: float, chosen: str = "") -> Iterator[Case]:
     Points and elements are shuffled.
     """
     for mesh_name, source in MESHES.items():
-        wanted = {m: loop for m, loop in source.loops.items() if chosen in f"{mesh_name} {m}"}
+        wanted = {
+            m: loop for m, loop in source.loops.items() if chosen in f"{mesh_name} {m}"
+        }
         if not wanted:
             continue
         mesh = derive(source.make(scale), wanted)

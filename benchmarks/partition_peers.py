@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from partition_cases import Case, Start
 
 from meshprep.mesh.incidence import Csr, point_graph, transpose
-from meshprep.partition import BlockProblem, Blocks, blocks_of, partition
-from meshprep.partition.connectivity import distinct_rows
-from meshprep.partition.neighbourhood import facet_graph
+from meshprep.partitioning import BlockProblem, Blocks, blocks_of, partition
+from meshprep.partitioning.connectivity import distinct_rows
+from meshprep.partitioning.neighbourhood import facet_graph
 
 # Packages of the extra ``bench``; where one is not installed its rows are left out.
 PACKAGES = ("almeshopt", "kaminpar", "mtkahypar")
@@ -140,7 +140,9 @@ def _metis_on_cells(problem: BlockProblem, spare: float) -> Cut:
 
 
 @njit(cache=True)
-def _deal(table: NDArray[np.int32], part: NDArray[np.int32], n_parts: int) -> NDArray[np.int32]:
+def _deal(
+    table: NDArray[np.int32], part: NDArray[np.int32], n_parts: int
+) -> NDArray[np.int32]:
     """Facets to the part of their cells; where these differ, to the one that will be smaller.
 
     A part will have its inner facets, those dealt to it and half of those still to be dealt.

@@ -23,7 +23,16 @@ from meshprep.topology import derive
 from meshprep_runtime import Program
 
 REQUESTS = Path(__file__).parent / "kernels" / "aero.toml"
-LOOPS = ("res_calc", "spmv", "dirichlet", "init_cg", "dot_pv", "update_ur", "update_p", "update")
+LOOPS = (
+    "res_calc",
+    "spmv",
+    "dirichlet",
+    "init_cg",
+    "dot_pv",
+    "update_ur",
+    "update_p",
+    "update",
+)
 MOST_INNER, INNER_TOLERANCE = 200, 0.1
 
 
@@ -35,12 +44,16 @@ class Aero:
         program = self.program = Program(prepared.plan)
         self.nodes = len(x)
         phi = kernels.MACH * x[:, 0]
-        self.x, self.phi = program.dat("nodes", 2, values=x), program.dat("nodes", values=phi)
+        self.x, self.phi = (
+            program.dat("nodes", 2, values=x),
+            program.dat("nodes", values=phi),
+        )
         self.k = program.dat("cells", 10)
         self.res, self.u, self.v, self.p = (program.dat("nodes") for _ in range(4))
         self.c1, self.c2, self.c3, self.rms = (program.reduced() for _ in range(4))
         self.loops = {
-            name: program.loop(getattr(kernels, name), name, strategy=strategy) for name in LOOPS
+            name: program.loop(getattr(kernels, name), name, strategy=strategy)
+            for name in LOOPS
         }
 
     def steps(self, newton: int = 20) -> Iterator[tuple[float, int]]:
@@ -68,7 +81,9 @@ class Aero:
             run["dot_pv"](p=self.p, v=self.v, c2=self.c2)
             self.c3.set(0.0)
             alpha = old / float(self.c2.value[0])
-            run["update_ur"](p=self.p, u=self.u, res=self.res, v=self.v, alpha=alpha, c3=self.c3)
+            run["update_ur"](
+                p=self.p, u=self.u, res=self.res, v=self.v, alpha=alpha, c3=self.c3
+            )
             new = float(self.c3.value[0])
             run["update_p"](res=self.res, p=self.p, beta=new / old)
             old, inner = new, inner + 1
@@ -84,7 +99,9 @@ def prepared_aero(cells: int, block_size: int = 4096) -> Prepared:
     sets = {"cells": full.size("cells"), "nodes": full.size("nodes"), "fixed": len(nodes)}
     maps = {"cells->nodes": full.map("cells->nodes").table, "fixed->nodes": nodes}
     mesh = Mesh(sets, maps, [Dat("coordinates", "nodes", full.coordinates[:, :2])])
-    return prepare(mesh, read_requests(REQUESTS), Options(block_size=block_size, target="cpu"))
+    return prepare(
+        mesh, read_requests(REQUESTS), Options(block_size=block_size, target="cpu")
+    )
 
 
 def main() -> None:

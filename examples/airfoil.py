@@ -68,7 +68,9 @@ class Airfoil:
         self._set_up(program, {name: put(v) for name, v in values.items()}, strategy, graph)
 
     @classmethod
-    def on_ranks(cls, plan: DistributedPlan, strategy: str = "auto", **options: Any) -> "Airfoil":
+    def on_ranks(
+        cls, plan: DistributedPlan, strategy: str = "auto", **options: Any
+    ) -> "Airfoil":
         """This rank's part of the flow, from its part alone; ``options`` are a Program's."""
         cells, nodes, edges = map(plan.set_part, ("cells", "nodes", "boundary_edges"))
         x = rounded(plan.coordinates["nodes"])[: nodes.owned]
@@ -78,7 +80,9 @@ class Airfoil:
         flow._set_up(Program(plan, **options), values, strategy, False)
         return flow
 
-    def _set_up(self, program: Program, values: dict[str, Any], strategy: str, graph: bool) -> None:
+    def _set_up(
+        self, program: Program, values: dict[str, Any], strategy: str, graph: bool
+    ) -> None:
         self.program = program
         self.n = program.plan.sizes["cells"]
         dats = {
@@ -159,7 +163,9 @@ def bound(prepared: Prepared) -> np.ndarray:
         return derived["physical"]
     tag = prepared.mesh.tag("physical", "boundary_edges")
     if tag is None:
-        raise MeshprepError("the mesh has no groups of boundary edges: group 1 is to be the wall")
+        raise MeshprepError(
+            "the mesh has no groups of boundary edges: group 1 is to be the wall"
+        )
     return tag.first_ids()
 
 
@@ -174,7 +180,9 @@ def read_airfoil(path: Path, sets: list[str] | None = None) -> Mesh:
     x = mesh.dat("coordinates", "nodes") or mesh.dat("p_x", "nodes")
     groups = mesh.dat("bound", "bedges") or mesh.dat("p_bound", "bedges")
     if x is None or groups is None:
-        raise MeshprepError(f"{path}: has no coordinates, or no bounds: give a mesh of Airfoil")
+        raise MeshprepError(
+            f"{path}: has no coordinates, or no bounds: give a mesh of Airfoil"
+        )
     names = {"bedges": "boundary_edges"}
     maps = []
     for m in mesh.maps.values():
@@ -201,19 +209,33 @@ def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("mesh", type=Path, nargs="?", help="default: a generated one")
-    parser.add_argument("--sets", nargs="+", help="what the file does not say, as for meshprep")
+    parser.add_argument(
+        "--sets", nargs="+", help="what the file does not say, as for meshprep"
+    )
     parser.add_argument("--cells", type=int, default=720_000)
     parser.add_argument("--iterations", type=int, default=1000)
-    parser.add_argument("--every", type=int, default=100, help="iterations between two lines")
+    parser.add_argument(
+        "--every", type=int, default=100, help="iterations between two lines"
+    )
     parser.add_argument("--parts", type=Path, help="the mesh in parts: run under mpiexec")
     parser.add_argument("--threads", type=int, default=1, help="of each rank, with --parts")
     parser.add_argument("--strategy", default="auto")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    parser.add_argument("--block-size", type=int, help="default: 4096 on a CPU, 256 on a GPU")
-    parser.add_argument("--tile-size", help="cells of a tile, or 'auto': run iterations in tiles")
-    parser.add_argument("--checkpoint", type=Path, help="save the flow here, and go on from it")
-    parser.add_argument("--every-seconds", type=float, default=600.0, help="between checkpoints")
-    parser.add_argument("--timings", type=Path, help="write here what each loop took, as JSON")
+    parser.add_argument(
+        "--block-size", type=int, help="default: 4096 on a CPU, 256 on a GPU"
+    )
+    parser.add_argument(
+        "--tile-size", help="cells of a tile, or 'auto': run iterations in tiles"
+    )
+    parser.add_argument(
+        "--checkpoint", type=Path, help="save the flow here, and go on from it"
+    )
+    parser.add_argument(
+        "--every-seconds", type=float, default=600.0, help="between checkpoints"
+    )
+    parser.add_argument(
+        "--timings", type=Path, help="write here what each loop took, as JSON"
+    )
     given = parser.parse_args()
     kept: dict[str, Any] = {"checkpoint": given.checkpoint, "every": given.every_seconds}
     gpu = given.device == "gpu"

@@ -20,7 +20,11 @@ from meshprep_runtime.cpu.pool import SETTLED, thread_count
 from meshprep_runtime.plan.tuned import Timing
 
 FOLDER = Path("demo")
-MESH, PLAN, LOOPS = FOLDER / "delaunay.msh", FOLDER / "delaunay.plan.h5", FOLDER / "loops.toml"
+MESH, PLAN, LOOPS = (
+    FOLDER / "delaunay.msh",
+    FOLDER / "delaunay.plan.h5",
+    FOLDER / "loops.toml",
+)
 REPORT = FOLDER / "report.html"
 CELLS = 400_000
 TURNS = 15
@@ -73,7 +77,9 @@ def command(*args: object, show: bool = True) -> None:
     words = [str(a) for a in args]
     print(f"\n$ meshprep {' '.join(words)}", flush=True)
     program = Path(sys.executable).with_name("meshprep")
-    subprocess.run([program, *words], check=True, stdout=None if show else subprocess.DEVNULL)
+    subprocess.run(
+        [program, *words], check=True, stdout=None if show else subprocess.DEVNULL
+    )
 
 
 def run_loop(plan: Plan) -> int:
@@ -88,7 +94,9 @@ def run_loop(plan: Plan) -> int:
 
     balance, new_balance, from_plan = (np.zeros_like(state) for _ in range(3))
     runs: dict[str, Callable[[], None]] = {
-        "input order, plain loop, 1 thread": lambda: plain_loop(before, weight, state, balance),
+        "input order, plain loop, 1 thread": lambda: plain_loop(
+            before, weight, state, balance
+        ),
         "plan's order, plain loop, 1 thread": lambda: plain_loop(
             edge_cells, new_weight, new_state, new_balance
         ),
@@ -99,7 +107,8 @@ def run_loop(plan: Plan) -> int:
     for run in runs.values():
         run()
     error = max(
-        float(np.abs(cells.restore(other) - balance).max()) for other in (new_balance, from_plan)
+        float(np.abs(cells.restore(other) - balance).max())
+        for other in (new_balance, from_plan)
     )
     timings = in_turns(runs)
     print(f"\nloop 'diffusion', {edges.size:,} edges, on this processor: ms a call")
@@ -110,7 +119,9 @@ def run_loop(plan: Plan) -> int:
         factor = "" if timing is first else as_fast(timing, first)
         print(f"  {name:<39} {median:7.2f}, {least:.2f} to {most:.2f}   {factor}")
     right = error < 1e-12
-    same = "the same result" if right else f"ANOTHER RESULT (largest difference {error:.1e})"
+    same = (
+        "the same result" if right else f"ANOTHER RESULT (largest difference {error:.1e})"
+    )
     print(f"\nReport: {REPORT}\n{verdict(first, ordered, last)}, with {same}.")
     if last.times_as_fast(first) is not None and last.median < first.median:
         prepared = sum(plan.metrics.seconds.values())

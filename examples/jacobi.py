@@ -27,10 +27,14 @@ LOOPS = Path(__file__).parent / "kernels" / "jacobi.toml"
 def laplace(n: int, seed: int = 0) -> tuple[Mesh, np.ndarray, np.ndarray]:
     """The entries of the matrix as a mesh, their values, and the right-hand side."""
     number = np.full((n + 1, n + 1), -1)
-    number[1:-1, 1:-1] = np.random.default_rng(seed).permutation((n - 1) ** 2).reshape(n - 1, -1)
+    number[1:-1, 1:-1] = (
+        np.random.default_rng(seed).permutation((n - 1) ** 2).reshape(n - 1, -1)
+    )
     inside = number[1:-1, 1:-1].ravel()
     beside = [number[1 + i : n + i, 1 + j : n + j].ravel() for i, j in NEIGHBOURS]
-    pairs = np.concatenate([np.column_stack([inside, other]) for other in (inside, *beside)])
+    pairs = np.concatenate(
+        [np.column_stack([inside, other]) for other in (inside, *beside)]
+    )
     a = np.where(pairs[:, 0] == pairs[:, 1], 1.0, -0.25)
     inner = pairs[:, 1] >= 0
     # What the entries of the points around would take is on the right-hand side.
@@ -101,9 +105,13 @@ def main() -> None:
     last = 0.0
     for i, (root, largest) in enumerate(jacobi.steps(given.iterations), start=1):
         if i % max(1, given.iterations // 10) == 0:
-            print(f"{i:6} change {root:.5e}, largest {largest:.5e}, fell by {root / last:.6f}")
+            print(
+                f"{i:6} change {root:.5e}, largest {largest:.5e}, fell by {root / last:.6f}"
+            )
         last = root
-    print(f"cos(pi / n) is {cos(pi / given.cells):.6f}; error {np.abs(jacobi.u - 1).max():.5e}")
+    print(
+        f"cos(pi / n) is {cos(pi / given.cells):.6f}; error {np.abs(jacobi.u - 1).max():.5e}"
+    )
 
 
 if __name__ == "__main__":

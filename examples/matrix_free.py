@@ -22,7 +22,9 @@ args = [
     {"dat": "u", "map": "cells->nodes"},
     {"dat": "y", "map": "cells->nodes", "access": "inc"},
 ]
-done = meshprep.prepare(meshprep.read("wing.msh"), {"multiply": {"over": "cells", "args": args}})
+done = meshprep.prepare(
+    meshprep.read("wing.msh"), {"multiply": {"over": "cells", "args": args}}
+)
 loop = ParLoop(multiply, done.plan["multiply"])
 x = np.ascontiguousarray(done.mesh.coordinates[:, :2])
 

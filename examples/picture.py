@@ -10,8 +10,6 @@ import matplotlib as mpl
 import networkx as nx
 import numpy as np
 
-from few_colours import few_colours
-
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
@@ -21,7 +19,8 @@ from scipy.sparse import csr_array
 
 from meshprep import Mesh, Options, Plan, prepare
 from meshprep.io.generate import generate
-from meshprep.report.draw.colours import LIGHT, rgba
+from meshprep.reporting.draw import png
+from meshprep.reporting.draw.colours import LIGHT
 
 SIZE = 192
 TITLES = ("before: a shuffled numbering", "after: reordered by meshprep")
@@ -53,9 +52,10 @@ def main(path: str) -> None:
         color="0.35",
     )
     figure.tight_layout(rect=(0, 0.025, 1, 1))
-    figure.savefig(path, dpi=90)
-    seen = (plt.imread(path)[..., :3] * 255).round().astype(np.int64)
-    Path(path).write_bytes(few_colours(seen))
+    figure.set_dpi(90)
+    figure.canvas.draw()
+    # a fraction of the size of what matplotlib writes
+    Path(path).write_bytes(png(np.asarray(figure.canvas.buffer_rgba())))
 
 
 def _colours(plan: Plan) -> np.ndarray:
@@ -69,8 +69,9 @@ def _colours(plan: Plan) -> np.ndarray:
 
 def _draw_blocks(axes: Axes, mesh: Mesh, colour: np.ndarray) -> None:
     triangles = mesh.coordinates[:, :2][mesh.map("cells->nodes").table]
-    palette = rgba(LIGHT) / 255
-    collection = PolyCollection(triangles, facecolors=palette[colour], linewidths=0.1)
+    collection = PolyCollection(
+        triangles, facecolors=np.array(LIGHT)[colour], linewidths=0.1
+    )
     collection.set_edgecolor("face")
     axes.add_collection(collection)
     axes.autoscale()

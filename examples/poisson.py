@@ -68,7 +68,9 @@ class Integrated:
         """The matrices as a store."""
         cells, m = self.square.dofs.shape
         rows = self.square.row[self.square.dofs].astype(np.int32)
-        return LocalMatrices(self.matrices.reshape(cells, m * m), rows, False, self.square.n_rows)
+        return LocalMatrices(
+            self.matrices.reshape(cells, m * m), rows, False, self.square.n_rows
+        )
 
     def csr(self) -> CsrMatrix:
         """The matrix, added up."""
@@ -99,7 +101,9 @@ def square(n: int, degree: int, perturbed: float = 0.25, seed: int = 0) -> Squar
     """The unit square in n x n quads, inner vertices moved by up to ``perturbed`` cells."""
     line = np.linspace(0, 1, n + 1)
     place = np.stack(np.meshgrid(line, line, indexing="ij"))
-    moved = np.random.default_rng(seed).uniform(-perturbed, perturbed, (2, n + 1, n + 1)) / n
+    moved = (
+        np.random.default_rng(seed).uniform(-perturbed, perturbed, (2, n + 1, n + 1)) / n
+    )
     place[:, 1:-1, 1:-1] += moved[:, 1:-1, 1:-1]
     cell = np.arange(n)
     corner = [place[:, a : a + n, b : b + n] for a in (0, 1) for b in (0, 1)]
@@ -147,7 +151,9 @@ def integrate(square: Square) -> Integrated:
     for q, weight in enumerate(element.weights):
         jacobian = element.corners_gradient[q] @ square.vertices
         weights[:, q] = weight * np.linalg.det(jacobian)
-        gradient = np.linalg.solve(jacobian, np.broadcast_to(element.gradient[q], (cells, 2, m)))
+        gradient = np.linalg.solve(
+            jacobian, np.broadcast_to(element.gradient[q], (cells, 2, m))
+        )
         matrices += weights[:, q, None, None] * (gradient.transpose(0, 2, 1) @ gradient)
         loads += (weights[:, q] * source(points[:, q]))[:, None] * element.phi[q]
     return Integrated(square, matrices, loads, weights, points)
@@ -167,7 +173,9 @@ def prepared_square(
     return made, Square(square.degree, square.vertices[cell], table, row)
 
 
-def solutions(square: Square, device: Device | None = None) -> Iterator[tuple[str, CgSolution]]:
+def solutions(
+    square: Square, device: Device | None = None
+) -> Iterator[tuple[str, CgSolution]]:
     """What each product and preconditioner finds, in the plan's numbering; on a device, there."""
     size, target = (1024, "cpu") if device is None else (256, "gpu")
     prepared, ordered = prepared_square(square, size, target)
@@ -188,7 +196,9 @@ def solutions(square: Square, device: Device | None = None) -> Iterator[tuple[st
         found = cg(product, load, precondition)
         seconds = time.perf_counter() - start
         error = problem.error(found.x if device is None else found.x.get())
-        print(f"{name:24} {found.iterations:5} iterations {seconds:8.3f} s  error {error:.2e}")
+        print(
+            f"{name:24} {found.iterations:5} iterations {seconds:8.3f} s  error {error:.2e}"
+        )
         yield name, found
 
 

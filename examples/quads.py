@@ -106,7 +106,9 @@ def laplacian(degree: int, form: str) -> DeviceFunction:
         lines.append(f"static __device__ const double {name}[] = {{{listed}}};")
     head = "__device__ void laplacian(const double* a, const double* b, const double* c,\n"
     head += "                          const double* d, double* K) {\n"
-    return DeviceFunction("laplacian", "\n".join([*lines, GEOMETRY, head + BODIES[form] + "}"]))
+    return DeviceFunction(
+        "laplacian", "\n".join([*lines, GEOMETRY, head + BODIES[form] + "}"])
+    )
 
 
 def quadrature(degree: int) -> tuple[NDArray[np.float64], ...]:

@@ -9,15 +9,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
+from PIL import Image
 
-from few_colours import few_colours
 from meshprep import Options, prepare
 from meshprep.io.generate import generate
-from meshprep.report.compare import Comparison
-from meshprep.report.html import html_report
-from meshprep.report.meshes import NamedMesh
+from meshprep.reporting.compare import Comparison
+from meshprep.reporting.draw import png
+from meshprep.reporting.html import html_report
+from meshprep.reporting.meshes import NamedMesh
 
 WINDOW = (1200, 1010)
 
@@ -32,8 +32,9 @@ def main(target: str) -> None:
         source, shot = Path(folder, "report.html"), Path(folder, "report.png")
         source.write_text(page, encoding="utf-8")
         _photograph(source, shot, Path(folder, "home"))
-        seen = (plt.imread(shot)[..., :3] * 255).round().astype(np.int64)
-    Path(target).write_bytes(few_colours(seen))
+        seen = np.asarray(Image.open(shot).convert("RGBA"))
+    # a fraction of the size of what the browser writes
+    Path(target).write_bytes(png(seen))
 
 
 def _photograph(source: Path, shot: Path, home: Path) -> None:

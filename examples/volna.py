@@ -67,7 +67,9 @@ class Case:
         for event in self.events:
             every = event.get("every")
             count = int(self.end / every * (1 + 1e-9)) if every else 0
-            at = event.get("at", [0.0, *(k * every for k in range(1, count + 1))] if every else [])
+            at = event.get(
+                "at", [0.0, *(k * every for k in range(1, count + 1))] if every else []
+            )
             found += [(float(t), event) for t in at if t <= self.end]
         return sorted(found, key=lambda one: one[0])
 
@@ -108,7 +110,9 @@ def _check_name(where: str, name: str) -> None:
 def with_edges(mesh: Mesh) -> Mesh:
     """The mesh with every edge, its two cells, and the edges of each cell; walls have one twice."""
     if "cells->nodes" not in mesh.maps or mesh.cell_map("cells").arity != 3:
-        raise MeshprepError("the mesh is not all of triangles: Volna needs cells of three edges")
+        raise MeshprepError(
+            "the mesh is not all of triangles: Volna needs cells of three edges"
+        )
     full = meshprep.derive(mesh, ["cells->edges", "edges->nodes"])
     table = full.map("cells->edges").table
     edge, cell = table.ravel(), np.repeat(np.arange(len(table)), 3)
@@ -172,7 +176,9 @@ class Volna:
         size, target = (4096, "cpu") if device is None else (256, "gpu")
         options = Options(block_size=block_size or size, target=target)
         requests = meshprep.read_requests(LOOPS)
-        self.prepared: Prepared = meshprep.prepare(full, requests, options, keep_order=keep_order)
+        self.prepared: Prepared = meshprep.prepare(
+            full, requests, options, keep_order=keep_order
+        )
         self.order = self.prepared.plan.ordering
         known = geometry(full)
         self.centre = known["centre"]
@@ -236,7 +242,9 @@ class Volna:
     def state(self) -> np.ndarray:
         """(h, hu, hv, bottom) of each cell, in the order of the mesh; a copy."""
         found = self.dats["state"].array
-        return self.order["cells"].restore(found.copy() if self.device is None else found.get())
+        return self.order["cells"].restore(
+            found.copy() if self.device is None else found.get()
+        )
 
     @state.setter
     def state(self, values: np.ndarray) -> None:

@@ -20,14 +20,16 @@ from meshprep_runtime.kernel.cache import root
 
 # For what tests of several folders share.
 sys.path.insert(0, str(Path(__file__).parent))
+import effort
+
 # On a busy machine any example may take long.
-settings.register_profile("busy", deadline=None)
+settings.register_profile("busy", deadline=None, max_examples=effort.examples(100))
 settings.load_profile("busy")
 
 IN_CI = "MESHPREP_REQUIRE_C"
 RUNTIME = Path(__file__).parents[1] / "runtime" / "meshprep_runtime"
 # The rooms with code that compiles.
-PARTS = ("cpu", "cuda", "kernel")
+PARTS = ("_numba", "cpu", "cuda", "kernel")
 
 
 def pytest_collection_modifyitems(items):
@@ -137,15 +139,29 @@ class Environment:
         self.python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
 
     def run(self, *words):
-        variables = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+        variables = {
+            k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")
+        }
         done = subprocess.run(
-            [self.python, *words], capture_output=True, text=True, cwd=self.folder, env=variables
+            [self.python, *words],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=variables,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def install(self, *what):
-        self.run("-m", "pip", "install", "-q", "--no-compile", "--disable-pip-version-check", *what)
+        self.run(
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-compile",
+            "--disable-pip-version-check",
+            *what,
+        )
 
     def distributions(self):
         code = "from importlib.metadata import distributions as d\n"
@@ -197,7 +213,7 @@ def _launcher(kind, folder, *paths):
     # Open MPI gives ranks a terminal, on which colorama, once numba woke it, prints its codes.
     environment["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
 
-    def launch(ranks, *words, seconds=120, program=()):
+    def launch(ranks, *words, seconds=600, program=()):
         call = [launcher, *options, "-n", ranks, sys.executable, *program, *words]
         more = {"capture_output": True, "text": True, "check": False}
         return subprocess.run(

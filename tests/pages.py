@@ -18,4 +18,6 @@ def steps(page):
     text = (DOCS / page).read_text(encoding="utf-8")
     fence = r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$"
     found = re.findall(fence, text, re.MULTILINE | re.DOTALL)
-    return [(name, content) for language, name, content in found if name or language == "sh"]
+    return [
+        (name, content) for language, name, content in found if name or language == "sh"
+    ]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 # What a reason names, and what to do.
 HELP = {
+    r"make clients": "programs of others: make clients",
     r"vtk|gmsh": "VTK and Gmsh: make readers",
     r"cupy|gpu|cuda device": "a GPU: make check-gpu",
     r"numba.cuda|nvrtc|nvvm|nvjitlink|cuda\.bindings": "CUDA's compilers: make env, on Linux",

@@ -35,4 +35,6 @@ def sum_request(name, through, **options):
         {"dat": "value", "dtype": "i8"},
         {"dat": "total", "map": through, "access": "inc", "dtype": "i8"},
     ]
-    return LoopRequest(name, {"over": through.partition("->")[0], "args": args, **options}, "test")
+    return LoopRequest(
+        name, {"over": through.partition("->")[0], "args": args, **options}, "test"
+    )

@@ -16,7 +16,9 @@ yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-FORMS = sorted(p for p in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if p.stem != "config")
+FORMS = sorted(
+    p for p in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if p.stem != "config"
+)
 
 
 def read(path):
@@ -24,7 +26,9 @@ def read(path):
 
 
 def project(folder="."):
-    return tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
 
 
 def targets():
@@ -45,8 +49,12 @@ def combinations(matrix):
 def commands(job):
     """Every line that a job runs, once for each combination of its matrix."""
     for values in combinations(job.get("strategy", {}).get("matrix", {})):
-        for line in (line for step in job["steps"] for line in step.get("run", "").splitlines()):
-            yield re.sub(r"\$\{\{ matrix\.(\w+) \}\}", lambda name, v=values: v[name[1]], line)
+        for line in (
+            line for step in job["steps"] for line in step.get("run", "").splitlines()
+        ):
+            yield re.sub(
+                r"\$\{\{ matrix\.(\w+) \}\}", lambda name, v=values: v[name[1]], line
+            )
 
 
 def check_command(line):
@@ -106,7 +114,9 @@ def test_forms_ask_for_something(path):
 
 
 def test_a_report_of_a_fault_asks_for_the_version():
-    fields = {field["id"]: field for field in read(".github/ISSUE_TEMPLATE/bug.yml")["body"]}
+    fields = {
+        field["id"]: field for field in read(".github/ISSUE_TEMPLATE/bug.yml")["body"]
+    }
     assert "meshprep --version" in fields["environment"]["attributes"]["value"]
     assert fields["environment"]["validations"]["required"]
 
@@ -139,7 +149,9 @@ def test_versions_to_test_with_come_from_what_is_declared():
     assert newest("meshio==5.3.5") == "meshio"
     assert newest("a[b]>=1,<2; sys_platform == 'linux'") == "a[b]; sys_platform == 'linux'"
     script = [sys.executable, str(ROOT / "tests" / "versions.py"), "lowest"]
-    lines = subprocess.run(script, capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = subprocess.run(
+        script, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     assert len(lines) == len(needed)
     for line in lines:
         assert re.match(r"[\w.-]+==[\d.post]+(; .*)?$", line), line

@@ -15,9 +15,9 @@ import meshprep
 from meshprep.kernels import KERNELS, clock, helper, machine_code
 from meshprep.kernels.compiled import from_python
 from meshprep.kernels.machine_code import digest
+from meshprep_runtime._numba.installed import TESTED, import_numba
 from meshprep_runtime.errors import MeshprepWarning, UntestedVersionWarning
 from meshprep_runtime.kernel.cache import is_private
-from meshprep_runtime.kernel.compiler import TESTED, import_numba
 
 INNER = """
 from typing import NamedTuple
@@ -107,9 +107,8 @@ def kept(place):
 DAMAGE = ["zeros", "a bit", "gone", "cut off"]
 
 
-@pytest.mark.parametrize(
-    "damage", [DAMAGE[:3], *(pytest.param([one], marks=pytest.mark.slow) for one in DAMAGE)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", [DAMAGE[:3], *([one] for one in DAMAGE)])
 def test_damaged_machine_code_is_made_again(run, tmp_path, damage):
     """Of every file, a little after another; a bit anywhere would be run as it is."""
     run()
@@ -134,6 +133,7 @@ def test_damaged_machine_code_is_made_again(run, tmp_path, damage):
     assert run() == ("8 14 4", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="folders have no modes")
 def test_no_machine_code_is_taken_from_a_folder_that_others_can_write_to(run, tmp_path):
     assert run() == ("8 14 4", 3)
@@ -146,7 +146,10 @@ def test_no_machine_code_is_taken_from_a_folder_that_others_can_write_to(run, tm
     assert run() == ("8 14 4", 0)
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.slow
+@pytest.mark.skipif(
+    os.name != "posix" or os.geteuid() != 0, reason="only root gives files away"
+)
 def test_no_machine_code_is_taken_from_a_folder_of_another_user(run, tmp_path):
     assert run() == ("8 14 4", 3)
     for path in (tmp_path / "kernels").iterdir():
@@ -154,6 +157,7 @@ def test_no_machine_code_is_taken_from_a_folder_of_another_user(run, tmp_path):
     assert run() == ("8 14 4", 3)
 
 
+@pytest.mark.slow
 def test_without_a_folder_everything_works(run, tmp_path, monkeypatch):
     (tmp_path / "kernels").write_text("in the way")
     assert run() == ("8 14 4", 3)
@@ -161,13 +165,19 @@ def test_without_a_folder_everything_works(run, tmp_path, monkeypatch):
 
 def test_fields_of_named_tuples_in_another_order_are_another_digest(tmp_path, monkeypatch):
     """numba knows a named tuple by its name and the types of its fields."""
-    monkeypatch.setattr(machine_code, "__file__", str(tmp_path / "kernels" / "machine_code.py"))
+    monkeypatch.setattr(
+        machine_code, "__file__", str(tmp_path / "kernels" / "machine_code.py")
+    )
     found = []
     for fields in ("first: int\n    second: int", "second: int\n    first: int"):
-        (tmp_path / "pairs.py").write_text(f"class Pair(NamedTuple):\n    {fields}\n\nX = 1\n")
+        (tmp_path / "pairs.py").write_text(
+            f"class Pair(NamedTuple):\n    {fields}\n\nX = 1\n"
+        )
         machine_code.tuples.cache_clear()
         found.append(machine_code.tuples())
-        (tmp_path / "pairs.py").write_text(f"Y = 2\nclass Pair(NamedTuple):\n    {fields}\n\n")
+        (tmp_path / "pairs.py").write_text(
+            f"Y = 2\nclass Pair(NamedTuple):\n    {fields}\n\n"
+        )
         machine_code.tuples.cache_clear()
         assert machine_code.tuples() == found[-1]
     machine_code.tuples.cache_clear()
@@ -175,7 +185,10 @@ def test_fields_of_named_tuples_in_another_order_are_another_digest(tmp_path, mo
 
 
 def modules():
-    return [import_module(m.name) for m in pkgutil.walk_packages(meshprep.__path__, "meshprep.")]
+    """Every module of meshprep, but for the one that PyVista imports."""
+    names = [m.name for m in pkgutil.walk_packages(meshprep.__path__, "meshprep.")]
+    names.remove("meshprep.arrays.pyvista_accessor")
+    return [import_module(name) for name in names]
 
 
 def test_compiled_functions_call_helpers_alone():
@@ -186,7 +199,9 @@ def test_compiled_functions_call_helpers_alone():
         for name, one in vars(module).items():
             if (function := getattr(one, "py_func", None)) is not None:
                 reached = map(function.__globals__.get, function.__code__.co_names)
-                assert not [r for r in reached if id(r) in kernels], f"{module.__name__}.{name}"
+                assert not [r for r in reached if id(r) in kernels], (
+                    f"{module.__name__}.{name}"
+                )
 
 
 def test_every_kernel_has_a_digest_of_its_own():
@@ -201,7 +216,8 @@ def test_a_helper_that_moves_to_another_module_is_another_digest():
     for module in ("here", "there"):
         scope = {"__name__": module, "helper": helper}
         exec(
-            "@helper\ndef twice(x):\n    return 2 * x\n\ndef outer(x):\n    return twice(x)", scope
+            "@helper\ndef twice(x):\n    return 2 * x\n\ndef outer(x):\n    return twice(x)",
+            scope,
         )
         found.add(digest(scope["outer"]))
     assert len(found) == 2
@@ -255,14 +271,24 @@ def test_the_clock_leaves_compiling_out(monkeypatch):
     ("name", "value", "said"),
     [
         ("NUMBA_NUM_THREADS", "0", "numba does not start: "),
-        ("NUMBA_THREADING_LAYER", "nope", "NUMBA_THREADING_LAYER is 'nope': unset it, or use"),
-        ("NUMBA_DISABLE_JIT", "1", "NUMBA_DISABLE_JIT keeps kernels from being compiled: unset it"),
+        (
+            "NUMBA_THREADING_LAYER",
+            "nope",
+            "NUMBA_THREADING_LAYER is 'nope': unset it, or use",
+        ),
+        (
+            "NUMBA_DISABLE_JIT",
+            "1",
+            "NUMBA_DISABLE_JIT keeps kernels from being compiled: unset it",
+        ),
     ],
 )
 def test_an_environment_that_numba_cannot_work_in_is_one_line(name, value, said, tmp_path):
     command = [sys.executable, "-m", "meshprep_cli", "generate", "box", "-q"]
     environment = os.environ | {name: value, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, cwd=tmp_path
+    )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith(f"meshprep: error: {said}")
     assert not list(tmp_path.iterdir())
@@ -272,13 +298,24 @@ def test_an_environment_that_numba_cannot_work_in_is_one_line(name, value, said,
 def test_the_program_warns_in_one_line(tmp_path):
     (tmp_path / "kernels").mkdir(mode=0o777)
     (tmp_path / "kernels").chmod(0o777)
-    command = [sys.executable, "-m", "meshprep_cli", "generate", "airfoil", "--cells", "99", "-q"]
+    command = [
+        sys.executable,
+        "-m",
+        "meshprep_cli",
+        "generate",
+        "airfoil",
+        "--cells",
+        "99",
+        "-q",
+    ]
     place = {"MESHPREP_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         command, env=os.environ | place, capture_output=True, text=True, cwd=tmp_path
     )
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
-    assert done.stderr.startswith(f"meshprep: warning: {tmp_path / 'kernels'}: others can write")
+    assert done.stderr.startswith(
+        f"meshprep: warning: {tmp_path / 'kernels'}: others can write"
+    )
 
 
 @pytest.mark.parametrize("package", ["numba", "numpy"])
@@ -288,5 +325,7 @@ def test_a_version_that_was_never_tried_is_warned_of(package, monkeypatch):
     with pytest.warns(UntestedVersionWarning) as told:
         import_numba()
     assert len(told) == 1
-    assert f"with {package} up to {TESTED[package]}, and this is 9.1.0rc1" in str(told[0].message)
+    assert f"with {package} up to {TESTED[package]}, and this is 9.1.0rc1" in str(
+        told[0].message
+    )
     import_numba.cache_clear()

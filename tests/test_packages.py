@@ -34,7 +34,11 @@ def names(requirements):
 
 
 def test_one_version():
-    pins = [r for r in project(ROOT)["project"]["dependencies"] if r.startswith("meshprep-runtime")]
+    pins = [
+        r
+        for r in project(ROOT)["project"]["dependencies"]
+        if r.startswith("meshprep-runtime")
+    ]
     assert pins == [f"meshprep-runtime[cpu]=={meshprep_runtime.__version__}"]
     for folder in (ROOT, RUNTIME):
         found = project(folder)
@@ -69,12 +73,18 @@ def test_what_the_runtime_needs():
 
 def test_the_runtime_imports_nothing_else():
     # matrices are given to scipy where a user has it
-    known = set().union(*MODULES.values(), {"meshprep_runtime", "scipy"}, sys.stdlib_module_names)
+    known = set().union(
+        *MODULES.values(), {"meshprep_runtime", "scipy"}, sys.stdlib_module_names
+    )
     for path in (RUNTIME / "meshprep_runtime").rglob("*.py"):
         tree = ast.parse(path.read_text())
-        imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+        imported = {
+            a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names
+        }
         imported |= {
-            str(n.module) for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and not n.level
+            str(n.module)
+            for n in ast.walk(tree)
+            if isinstance(n, ast.ImportFrom) and not n.level
         }
         assert {name.partition(".")[0] for name in imported} <= known, path
 
@@ -131,10 +141,15 @@ def test_the_runtime_alone_then_with_numba_then_both(environment, plan_file):
 def test_the_guide_for_contributors_names_what_there_is():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     paths = {
-        p for p in re.findall(r"`([\w./-]+)`", text) if "/" in p or p.endswith((".md", ".toml"))
+        p
+        for p in re.findall(r"`([\w./-]+)`", text)
+        if "/" in p or p.endswith((".md", ".toml"))
     }
     generated = {"benchmarks/results/"}
     assert len(paths) > 40
     assert sorted(p for p in paths - generated if not (ROOT / p).exists()) == []
     for table, path in re.findall(r"`([A-Z_]{4,})` in `([\w./-]+)`", text):
-        assert re.search(rf"^{table}\b", (ROOT / path).read_text(), re.MULTILINE), (table, path)
+        assert re.search(rf"^{table}\b", (ROOT / path).read_text(), re.MULTILINE), (
+            table,
+            path,
+        )

@@ -15,11 +15,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+# `make test-processors` runs them, also in CI.
+pytestmark = pytest.mark.long
+
 SCRIPT = Path(__file__).with_name("test_recorded_plans.py")
 # Neither the vector instructions that NumPy finds at run time nor glibc's versions with fused
 # multiplications; glibc reads names that it does not know over.
 PLAIN = {
-    "NPY_DISABLE_CPU_FEATURES": " ".join(np.show_config("dicts")["SIMD Extensions"]["found"]),
+    "NPY_DISABLE_CPU_FEATURES": " ".join(
+        np.show_config("dicts")["SIMD Extensions"]["found"]
+    ),
     "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F,-AVX2_Usable,-FMA_Usable",
 }
 BLAS = {
@@ -28,7 +33,8 @@ BLAS = {
     "nehalem": {"OPENBLAS_CORETYPE": "NEHALEM"} | PLAIN,
 }
 COMPILED = {
-    "x86-64-v2, 1 thread": {"NUMBA_CPU_NAME": "x86-64-v2", "NUMBA_NUM_THREADS": "1"} | PLAIN,
+    "x86-64-v2, 1 thread": {"NUMBA_CPU_NAME": "x86-64-v2", "NUMBA_NUM_THREADS": "1"}
+    | PLAIN,
     "x86-64-v3, 2 threads": {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_NUM_THREADS": "2"},
     "host, 1 thread": {"NUMBA_NUM_THREADS": "1"} | PLAIN,
     "host, 2 threads": {"NUMBA_NUM_THREADS": "2"},
@@ -44,7 +50,9 @@ def child(setting, *words):
 def check(setting):
     begun = child(setting, "-c", "import numpy")
     if begun.returncode < 0:
-        pytest.skip(f"NumPy itself does not start here with {setting}: signal {-begun.returncode}")
+        pytest.skip(
+            f"NumPy itself does not start here with {setting}: signal {-begun.returncode}"
+        )
     assert begun.returncode == 0, begun.stderr
     done = child(setting, str(SCRIPT), "--check")
     assert done.returncode == 0, done.stderr
@@ -58,7 +66,6 @@ def test_plans_do_not_depend_on_blas_numpy_and_libm(name):
     check(BLAS[name])
 
 
-@pytest.mark.long
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names processors of this kind")
 @pytest.mark.parametrize("name", COMPILED)
 def test_plans_do_not_depend_on_what_kernels_are_compiled_for(name, tmp_path_factory):

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from meshprep import io
-from meshprep.distribute.steps import CutProblem, owners_of_leading_set
+from meshprep.distribute.owners.cuts import CutProblem, owners_of_leading_set
 from meshprep.distribute.subject import subject_of_mesh
 from meshprep.io import write
 from meshprep.io.generate import generate
@@ -23,8 +23,8 @@ from meshprep.io.source import MeshSource
 from meshprep.kernels import KERNELS
 from meshprep.loops.requests import simple_request
 from meshprep.loops.options import Options
-from meshprep.pipeline.steps import plan_request_maps
-from meshprep.pipeline.arrays import order
+from meshprep.loops.request_maps import plan_request_maps
+from meshprep.arrays.ordering import order
 from meshprep.pipeline.check_file import check
 from meshprep.pipeline.workflow import Job, run
 
@@ -77,7 +77,8 @@ for kernel in used:
 def test_every_kernel_has_one_signature(tmp_path):
     made = subprocess.run(
         [sys.executable, "-c", RUNS, tmp_path],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "MESHPREP_CACHE_DIR": ""},
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(sys.path), "MESHPREP_CACHE_DIR": ""},
         capture_output=True,
         text=True,
         check=True,

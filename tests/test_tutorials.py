@@ -48,7 +48,9 @@ def test_a_tutorial_as_it_stands(page, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("notebook", sorted(DOCS.glob("notebooks/*.ipynb")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "notebook", sorted(DOCS.glob("notebooks/*.ipynb")), ids=lambda p: p.stem
+)
 def test_a_notebook_runs_from_top_to_bottom(notebook, capsys):
     """With a smaller mesh; the site shows it as it runs when the pages are built."""
     scope = {}

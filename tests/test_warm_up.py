@@ -5,15 +5,16 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import effort
 import pytest
 
-from meshprep.partition.blocks.anneal.centroids import _measure
-from meshprep.partition.blocks.mend.reconnect import _give_away
-from meshprep.partition.repair import enforce_cap
-from meshprep.pipeline.warm_up import all_tasks, run_task, warm_up
-from meshprep.reorder.by_component import renumbered
-from meshprep.reorder.lexicographic import _packed_rows
-from meshprep.reorder.propagate import _first_touch
+from meshprep.ordering.by_component import renumbered
+from meshprep.ordering.lexicographic import _packed_rows
+from meshprep.ordering.propagate import _first_touch
+from meshprep.partitioning.multilevel.balancing.reconnect import _give_away
+from meshprep.partitioning.multilevel.refinement.centroids import _measure
+from meshprep.partitioning.repair import enforce_cap
+from meshprep.pipeline.warm_up import USUAL, all_tasks, run_task, warm_up
 from meshprep_runtime.errors import MeshprepError
 
 # The least work of all tasks.
@@ -37,7 +38,11 @@ def compiled():
     """How many kernels another process compiles for the task."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     made = subprocess.run(
-        [sys.executable, "-c", COUNT], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", COUNT],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return int(made.stdout)
 
@@ -71,6 +76,7 @@ def test_nothing_is_done_where_nothing_is_kept(monkeypatch):
         warm_up([TASK])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "needed", "rare"),
     [
@@ -91,6 +97,6 @@ def test_what_large_meshes_need_is_compiled_too(task, needed, rare):
     assert not {kernel.py_func.__qualname__ for kernel in rare} & set(made.split())
 
 
-@pytest.mark.parametrize("task", all_tasks())
+@pytest.mark.parametrize("task", effort.some(all_tasks(), USUAL))
 def test_every_task_runs(task):
     assert run_task(task) > 0

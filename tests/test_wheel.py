@@ -14,6 +14,7 @@ from numba.core import config
 
 from meshprep.kernels import machine_code
 from meshprep_cli import shipped
+from meshprep_runtime._numba.installed import processor
 from meshprep_runtime.kernel import cache
 
 ROOT = Path(__file__).parents[1]
@@ -114,7 +115,7 @@ def package(tmp_path, monkeypatch):
 
 def test_what_fits_is_used(package):
     shipped.use_shipped()
-    assert cache.processor() == os.environ["NUMBA_CPU_NAME"] == "x86-64-v3"
+    assert processor() == os.environ["NUMBA_CPU_NAME"] == "x86-64-v3"
     assert (machine_code.folder() / "kernel" / "loop.py").read_text() == "# a kernel"
     assert machine_code.why_not_shipped() is None
 
@@ -122,7 +123,7 @@ def test_what_fits_is_used(package):
 def test_a_processor_without_a_feature_compiles(package):
     package["avx2"] = False
     shipped.use_shipped()
-    assert cache.processor() != "x86-64-v3"
+    assert processor() != "x86-64-v3"
     note = machine_code.why_not_shipped()
     assert note.startswith(NOTE)
     assert "x86-64-v3" in note
@@ -131,14 +132,14 @@ def test_a_processor_without_a_feature_compiles(package):
 def test_another_numba_compiles(package, monkeypatch):
     monkeypatch.setattr(cache, "versions", lambda: (sys.version, "2.4.0", "0.1", "0.50.0"))
     shipped.use_shipped()
-    assert cache.processor() != "x86-64-v3"
+    assert processor() != "x86-64-v3"
     assert "numba-0.1-" in machine_code.why_not_shipped()
 
 
 def test_a_processor_that_was_asked_for_compiles(package, monkeypatch):
     monkeypatch.setattr(config, "CPU_NAME", "nehalem")
     shipped.use_shipped()
-    assert cache.processor() == "nehalem"
+    assert processor() == "nehalem"
 
 
 def test_nothing_is_said_where_nothing_came():

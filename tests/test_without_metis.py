@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from meshprep import Options, prepare
-from meshprep.distribute.steps import SplitOptions
+from meshprep.distribute.job.split import SplitOptions
 from meshprep.io.generate import generate
-from meshprep.partition import BlockProblem, partition
+from meshprep.partitioning import BlockProblem, partition
 from meshprep_cli.main import main
 from meshprep_runtime.errors import MissingPackageError
 
@@ -46,9 +46,13 @@ def run(capsys):
 
 def test_the_partitioner_says_what_to_install():
     problem = BlockProblem(np.array([[0, 1], [1, 2]], dtype=np.int32), 3, 2)
-    with pytest.raises(MissingPackageError, match=f"partitioner 'metis' {INSTALL}.*choose blocks"):
+    with pytest.raises(
+        MissingPackageError, match=f"partitioner 'metis' {INSTALL}.*choose blocks"
+    ):
         partition(problem, "metis")
-    with pytest.raises(MissingPackageError, match=f"cut 'metis' {INSTALL}.*choose annealed"):
+    with pytest.raises(
+        MissingPackageError, match=f"cut 'metis' {INSTALL}.*choose annealed"
+    ):
         SplitOptions("metis")
 
 
@@ -62,9 +66,13 @@ def test_prepare_makes_blocks_of_its_own():
 
 def test_commands_that_need_no_metis_run(run, mesh_file, tmp_path):
     plan = tmp_path / "wing.plan.h5"
-    assert run("reorder", mesh_file, "-o", tmp_path / "new.msh", "--plan", plan, "-q")[0] == 0
+    assert (
+        run("reorder", mesh_file, "-o", tmp_path / "new.msh", "--plan", plan, "-q")[0] == 0
+    )
     assert run("check", plan, "-q")[0] == 0
-    code, _, said = run("plan", mesh_file, "-o", plan, "--force", "--partition", "metis", "-q")
+    code, _, said = run(
+        "plan", mesh_file, "-o", plan, "--force", "--partition", "metis", "-q"
+    )
     assert (code, said.count("\n")) == (2, 1)
     assert INSTALL in said
     assert run("report", plan, "--json")[0] == 0

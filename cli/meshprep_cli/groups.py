@@ -1,8 +1,9 @@
-"""Options in groups: a command takes dataclasses, and its users see an option for each field."""
+"""Options in groups: a command takes dataclasses, and shows an option for each field."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
@@ -10,48 +11,64 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from meshprep.loops.options import OptionRow, Options, table
+from meshprep.registry.entries import Registry
+from meshprep.registry.formats import FORMATS
 from meshprep_runtime.errors import MeshprepError
 
 from .shipped import use_shipped
 
 Builder = Callable[[dict[str, Any]], Any]
 # The headings of the options of the table.
-CUTTING, RUNNING = "How it is numbered and cut into blocks", "How the command runs"
+CUTTING = "How it is numbered and cut into blocks"
+RUNNING = "How the command runs"
 
 
-def with_options(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The command ``run`` with a parameter an option, as typer reads them.
+def with_options(command: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a command with a parameter an option, as typer reads them.
 
-    A parameter of ``run`` whose type is a dataclass stands for one option a field, described by the
-    field's ``Annotated`` type, under the first line of the dataclass as a heading; one of type
-    :class:`Options` for those of the table that the command, named as its module, takes.
+    A parameter of ``function`` whose type is a dataclass stands for one option a field,
+    described by the field's ``Annotated`` type, under the first line of the dataclass as a
+    heading; one of type :class:`Options` for those of the table that the command takes.
     """
-    command = run.__module__.rpartition(".")[2]
     parameters: list[Parameter] = []
     groups: dict[str, tuple[Builder, list[str]]] = {}
-    for name, own in inspect.signature(run, eval_str=True).parameters.items():
-        if not is_dataclass(own.annotation):
-            kept = described(name, own.annotation)
-            parameters.append(own.replace(kind=Parameter.KEYWORD_ONLY, annotation=kept))
+    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+        kind: Any = parameter.annotation
+        # An option or argument of its own stays as it is.
+        if not is_dataclass(kind):
+            annotation = described(name, kind)
+            parameters.append(
+                parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=annotation)
+            )
             continue
-        kind: Any = own.annotation
-        options = list(_of_table(command) if kind is Options else _of_fields(kind))
+        # A group becomes an option a field; remember how it is put together again.
+        build: Builder
+        if kind is Options:
+            options = list(_of_table(command))
+            build = _chosen
+        else:
+            options = list(_of_fields(kind))
+            build = partial(_built, parameter.annotation)
         parameters += options
-        build = _chosen if kind is Options else lambda values, kind=kind: kind(**values)
         groups[name] = build, [p.name for p in options]
 
     def flat(**values: Any) -> Any:
-        # what `tune` times is compiled for this very processor
+        # What `tune` times is compiled for this very processor.
         if command != "tune":
             use_shipped()
         for name, (build, names) in groups.items():
             values[name] = build({n: values.pop(n) for n in names})
-        return run(**values)
+        return function(**values)
 
-    flat.__doc__ = run.__doc__
+    # Typer reads help, types and defaults from here.
+    flat.__doc__ = function.__doc__
     flat.__annotations__ = {p.name: p.annotation for p in parameters}
     flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return flat
+
+
+def _built(kind: Callable[..., Any], values: dict[str, Any]) -> Any:
+    return kind(**values)
 
 
 def words(group: Any, always: Collection[str] = ()) -> Iterator[str]:
@@ -64,13 +81,18 @@ def words(group: Any, always: Collection[str] = ()) -> Iterator[str]:
         value = getattr(group, name)
         if value == getattr(default, name) and name not in always:
             continue
+        # A switch that differs from its default is on.
         if isinstance(value, bool):
             yield flag
             continue
+        # A flag that takes several values is given once for each.
+        values = [value]
         if isinstance(value, Mapping):
-            value = [f"{option}={own}" for option, own in value.items()]
-        for one in value if isinstance(value, list) else [value]:
-            yield from (flag, str(one))
+            values = [f"{option}={own}" for option, own in value.items()]
+        elif isinstance(value, list):
+            values = value
+        for item in values:
+            yield from (flag, str(item))
 
 
 def _flags(group: type) -> dict[str, str]:
@@ -81,7 +103,7 @@ def _flags(group: type) -> dict[str, str]:
 
 
 def _first_flag(option: Any) -> str:
-    # typer takes the first flag for a default until it meets the function
+    # Typer takes the first flag for a default until it meets the function.
     flags = (option.default, *(option.param_decls or ()))
     return next(flag for flag in flags if str(flag).startswith("--"))
 
@@ -89,37 +111,60 @@ def _first_flag(option: Any) -> str:
 def _of_fields(group: Any) -> Iterator[Parameter]:
     hints = get_type_hints(group, include_extras=True)
     title = group.__doc__.partition("\n")[0].partition(";")[0].rstrip(".")
-    for one in fields(group):
-        default = Parameter.empty if one.default is MISSING else one.default
-        said = described(one.name, hints[one.name], title)
-        yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=said)
+    for field_ in fields(group):
+        if field_.default is MISSING:
+            default = Parameter.empty
+        else:
+            default = field_.default
+        annotation = described(field_.name, hints[field_.name], title)
+        yield Parameter(
+            field_.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        )
 
 
 def _of_table(command: str) -> Iterator[Parameter]:
     hints = get_type_hints(Options)
     for name, row in table(command):
-        kind, default = hints[name], getattr(Options(), name)
+        kind = hints[name]
+        default = getattr(Options(), name)
+        # A shell knows neither mappings nor negations: NAME=VALUE, and a flag that is off.
         if isinstance(default, Mapping):
-            kind, default = list[str] | None, None
+            kind = list[str] | None
+            default = None
         elif _negated(row):
             default = not default
-        names = _names(row.choices) if row.choices else None
+        names = None
+        if row.choices is not None:
+            names = _names(row.choices)
         option = typer.Option(row.flag, help=row.help, min=row.least, autocompletion=names)
-        heading = RUNNING if name in ("seed", "proof") else CUTTING
-        said = described(name, Annotated[kind, option], heading)
-        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=said)
+        if name in ("seed", "proof"):
+            heading = RUNNING
+        else:
+            heading = CUTTING
+        annotation = described(name, Annotated[kind, option], heading)
+        yield Parameter(
+            name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        )
 
 
-def _names(choices: tuple[str, ...]) -> Callable[[], list[str]]:
-    """What completes the value of an option in a shell."""
+def _names(choices: Collection[str]) -> Callable[[], list[str]]:
+    """The function that lists the values of an option when a shell completes one."""
     return lambda: list(choices)
 
 
 def _chosen(values: dict[str, Any]) -> Options:
     rows = dict(table())
-    chosen: dict[str, Any] = {n: not v if _negated(rows[n]) else v for n, v in values.items()}
+    # Undo what a shell needs otherwise: flags that deny, and NAME=VALUE.
+    chosen: dict[str, Any] = {}
+    for name, value in values.items():
+        if _negated(rows[name]):
+            chosen[name] = not value
+        else:
+            chosen[name] = value
     if "partition_options" in chosen:
-        chosen["partition_options"] = pairs(chosen["partition_options"], "--partition-option")
+        chosen["partition_options"] = pairs(
+            chosen["partition_options"], "--partition-option"
+        )
     return Options(**chosen)
 
 
@@ -134,15 +179,27 @@ def listed(text: str) -> list[str]:
 
 def pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
     """What ``NAME=VALUE`` says, each time that the flag was given."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not (name and equals):
             raise MeshprepError(f"{flag} '{text}' must read NAME=VALUE")
-        if found.get(name, value) != value:
-            raise MeshprepError(f"{flag} {name} is given twice: {found[name]} and {value}")
-        found[name] = value
-    return found
+        # The last one would win silently.
+        if values.get(name, value) != value:
+            raise MeshprepError(f"{flag} {name} is given twice: {values[name]} and {value}")
+        values[name] = value
+    return values
+
+
+def names_added() -> dict[str, tuple[str, ...]]:
+    """The names that other packages add, by the option that takes them."""
+    registries = {name: row.choices for name, row in table()}
+    registries |= dict.fromkeys(("input_format", "output_format"), FORMATS)
+    added = {}
+    for name, choices in registries.items():
+        if isinstance(choices, Registry) and choices.added:
+            added[name] = choices.added
+    return added
 
 
 # What stands for a value, by its type.
@@ -154,11 +211,22 @@ class Command(typer.core.TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, what belongs to no group, then the groups in their order."""
+        added = names_added()
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         for param in sorted(self.get_params(ctx), key=lambda p: group_of(p) is not None):
+            # Packages may be installed after this program was: their names come late.
+            if param.name in added:
+                assert isinstance(param, typer.core.TyperOption)
+                param.help = (
+                    f"{param.help} Of other packages: {', '.join(added[param.name])}."
+                )
             record = param.get_help_record(ctx)
+            # Options of no group come first, under the plain heading.
             is_option = param.param_type_name == "option"
-            title = (group_of(param) or "Options") if is_option else "Arguments"
+            if is_option:
+                title = group_of(param) or "Options"
+            else:
+                title = "Arguments"
             if record is not None:
                 sections.setdefault(title, []).append(record)
         for title, records in sections.items():
@@ -168,15 +236,18 @@ class Command(typer.core.TyperCommand):
 
 
 def described(name: str, annotation: Any, group: str | None = None) -> Any:
-    """The annotated type of a parameter, which now says its group and what stands for its value.
+    """The annotated type of a parameter, completed by its group and its metavariable.
 
     An option that several commands share keeps the group that it was given first.
     """
+    # Help shows FILE or NUMBER in place of Python's types.
     kind, *_ = get_args(annotation)
-    for said in annotation.__metadata__:
-        said.rich_help_panel = said.rich_help_panel or group
-        is_option = isinstance(said, typer.models.OptionInfo)
-        said.metavar = _METAVARS.get(_value_type(kind)) if is_option else name.upper()
+    for info in annotation.__metadata__:
+        info.rich_help_panel = info.rich_help_panel or group
+        if isinstance(info, typer.models.OptionInfo):
+            info.metavar = _METAVARS.get(_value_type(kind))
+        else:
+            info.metavar = name.upper()
     return annotation
 
 
@@ -188,5 +259,7 @@ def group_of(param: Any) -> str | None:
 
 def _value_type(kind: Any) -> Any:
     """``Path`` of ``Path``, ``Path | None`` and ``list[Path]``."""
-    inner = [one for one in get_args(kind) if one is not type(None)]
-    return _value_type(inner[0]) if inner else kind
+    inner = [member for member in get_args(kind) if member is not type(None)]
+    if inner:
+        return _value_type(inner[0])
+    return kind

@@ -1,6 +1,7 @@
 """The ``meshprep`` program: exit codes and one-line errors.
 
-What takes long to import comes with :mod:`.commands`, so that Ctrl-C meanwhile is dealt with here.
+What takes long to import comes with :mod:`.commands`, so that Ctrl-C meanwhile is dealt
+with here.
 """
 
 import os
@@ -19,11 +20,15 @@ FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 3, 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; returns the exit code.
 
-    0 all well, 1 a check failed, 2 bad input or usage, 3 a fault in meshprep, 130 interrupted.
+    0 all well, 1 a check failed, 2 bad input or usage, 3 a fault in meshprep, 130
+    interrupted.
     """
+    # A caller's process keeps its signals, threads and warnings as they are.
     if argv is None:
         own_process()
-    args = list(sys.argv[1:] if argv is None else argv)
+        argv = sys.argv[1:]
+    # It goes anywhere, also before a command that cannot be loaded.
+    args = list(argv)
     trace = "--traceback" in args
     args = [a for a in args if a != "--traceback"] or ["--help"]
     with streams():
@@ -34,14 +39,18 @@ def _run(args: Sequence[str], trace: bool) -> int:
     code = 0
     try:
         with stoppable(), mpi.one_voice(), own_stdout():
+            # Here, so that Ctrl-C while it is loaded is dealt with, too.
             from .commands import commands
 
             code = commands()(args=args, prog_name="meshprep", standalone_mode=False)
             sys.stdout.flush()
         # Some versions of typer turn Ctrl-C into this code, others into an exception.
-        return _explain(KeyboardInterrupt()) if code == INTERRUPTED else int(code or 0)
+        if code == INTERRUPTED:
+            return _explain(KeyboardInterrupt())
+        return int(code or 0)
     except BrokenPipeError:
         # The reader of our output went away (| head): no error of ours.
+        # Python writes what is left once more when it ends, and would fail then.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (Exception, KeyboardInterrupt) as error:
@@ -54,7 +63,7 @@ def _run(args: Sequence[str], trace: bool) -> int:
 
 def _explain(error: BaseException) -> int:
     """Say in one line what went wrong; returns the exit code."""
-    # libraries that are being imported may turn Ctrl-C into an error of their own
+    # Libraries that are being imported may turn Ctrl-C into an error of their own.
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort" or asked():
         return _fail("interrupted: nothing was written", INTERRUPTED)
     if any(c.__name__ == "ClickException" for c in type(error).__mro__):
@@ -67,8 +76,11 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, MemoryError):
         return _fail("out of memory: use a machine with more, or a smaller mesh", BAD_INPUT)
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{where}{error.strerror or error}", BAD_INPUT)
+        reason = error.strerror or str(error)
+        if error.filename:
+            reason = f"{error.filename}: {reason}"
+        return _fail(reason, BAD_INPUT)
+    # What is left nobody has foreseen.
     text = f"a fault in meshprep: {type(error).__name__}: {error}"
     return _fail(f"{text}: run again with --traceback and report it", INTERNAL)
 
@@ -80,31 +92,37 @@ def _fail(text: str, code: int) -> int:
 
 @contextmanager
 def own_stdout() -> Iterator[None]:
-    """Give ``sys.stdout`` a descriptor of its own, and point descriptor 1 at standard error.
+    """Give ``sys.stdout`` a descriptor of its own; descriptor 1 becomes standard error.
 
-    METIS, say, prints remarks between the lines of a JSON document. Where ``sys.stdout`` is not
-    descriptor 1 (a caller has put something else there), nothing changes.
+    METIS and others print remarks, which would stand between the lines of a JSON document.
+    Where ``sys.stdout`` is not descriptor 1 (a caller has put something else there),
+    nothing changes.
     """
     if not _is_descriptor_1():
         yield
         return
+    # What stands in the buffer belongs before what libraries print from now on.
     before = sys.stdout
     before.flush()
-    kept = os.dup(1)
+    standard_output = os.dup(1)
     try:
         os.dup2(2, 1)
-        encoding, errors = before.encoding, before.errors
-        with os.fdopen(os.dup(kept), "w", encoding=encoding, errors=errors) as own:
+        encoding = before.encoding
+        errors = before.errors
+        with os.fdopen(
+            os.dup(standard_output), "w", encoding=encoding, errors=errors
+        ) as own:
             sys.stdout = own
             yield
     finally:
         sys.stdout = before
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(standard_output, 1)
+        os.close(standard_output)
 
 
 def _is_descriptor_1() -> bool:
     try:
+        # Where standard error is closed there is nowhere to send remarks to.
         os.fstat(2)
         return sys.stdout.fileno() == 1
     except (AttributeError, OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The ranks that run a command together: ``mpiexec -n R python -m mpi4py -m meshprep_cli.main``."""
+"""The ranks of a command: ``mpiexec -n R python -m mpi4py -m meshprep_cli.main``."""
 
 import os
 import sys
@@ -11,23 +11,26 @@ from meshprep_runtime.errors import MeshprepError
 if TYPE_CHECKING:
     from meshprep.distribute.ranks import Ranks
 
-# How launchers of MPI tell a process how many there are.
+# Variables in which launchers of MPI say how many processes there are.
 _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
 
 
 def ranks() -> "Ranks":
     """MPI's ranks, or the one process that there is.
 
-    Raises MeshprepError for several processes that do not know of each other, which would do the
-    same R times.
+    Raises MeshprepError for several processes that do not know of each other, which would
+    do the same R times.
     """
     from meshprep.distribute.ranks import ALONE
 
+    # MPI is started for those alone who asked for it: importing mpi4py would join a job.
     if "mpi4py.run" in sys.modules:
         try:
             from mpi4py import MPI
         except (ImportError, RuntimeError) as error:
-            raise MeshprepError(f"mpi4py finds no MPI ({error}): see its documentation") from error
+            raise MeshprepError(
+                f"mpi4py finds no MPI ({error}): see its documentation"
+            ) from error
         world: Ranks = MPI.COMM_WORLD
         return world
     if any(int(os.environ.get(name) or 1) > 1 for name in _SIZES):
@@ -55,10 +58,11 @@ def one_voice() -> Iterator[None]:
 
 @contextmanager
 def nobody_waits(world: Any) -> Iterator[None]:
-    """End the job where a rank other than 0 meets an error that the others do not know of."""
+    """End the job where a rank other than 0 has an error that the others do not have."""
     try:
         yield
     except Exception as error:
+        # The others wait for a message of this rank, and nothing else would end that.
         if world.rank > 0 and not getattr(error, "agreed", False):
             world.Abort(3)
         raise

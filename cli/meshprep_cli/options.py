@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from meshprep.registry.formats import FORMATS, WRITTEN
 from meshprep_runtime.errors import MeshprepError
 
 from .groups import words
@@ -19,27 +20,55 @@ if TYPE_CHECKING:
 
 MeshFile = Annotated[Path, typer.Argument(help="Mesh file.", show_default=False)]
 PlanFile = Annotated[Path, typer.Argument(help="Plan file.", show_default=False)]
-Drop = Annotated[bool, typer.Option("--drop", help="Accept what the output format cannot carry.")]
+Drop = Annotated[
+    bool,
+    typer.Option("--drop", help="Accept that the output is written without some things."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite outputs that exist.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Full = Annotated[bool, typer.Option("--full", help="Show every figure, not only those to act on.")]
+Full = Annotated[
+    bool, typer.Option("--full", help="Show every figure, not only those to act on.")
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")]
 Html = Annotated[
     Path | None,
-    typer.Option("--html", help="Write the report as one page with figures; needs no network."),
+    typer.Option(
+        "--html", help="Write the report as one page with figures; needs no network."
+    ),
 ]
 NoMeasure = Annotated[
     bool, typer.Option("--no-measure", help="Do not time the loops before and after.")
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Threads to use; default: every core.")
+    int | None,
+    typer.Option("--threads", min=1, help="Threads to use; default: every core."),
 ]
 Sets = Annotated[
     list[str] | None,
     typer.Option(
-        "--sets", help='What HDF5 datasets are: "p_q=cells pecell=edges->cells". Repeatable.'
+        "--sets",
+        help='What HDF5 datasets are: "p_q=cells pecell=edges->cells". Repeatable.',
     ),
 ]
+
+InputFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="Format of the input, where its name does not tell: "
+        f"{', '.join(FORMATS.built_in)}.",
+        autocompletion=lambda: list(FORMATS),
+    ),
+]
+
+
+def output_format(flag: str) -> Any:
+    """The option that names the format to write."""
+    return typer.Option(
+        flag,
+        help=f"Format to write, where its name does not tell: {', '.join(WRITTEN)}.",
+        autocompletion=lambda: [*WRITTEN, *FORMATS.added],
+    )
 
 
 @dataclass(frozen=True)
@@ -47,13 +76,7 @@ class InputOptions:
     """How the mesh is read."""
 
     sets: Sets = None
-    input_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help="Format of the input, such as gmsh or op2, where its name does not tell.",
-        ),
-    ] = None
+    input_format: InputFormat = None
     dimension: Annotated[
         int | None,
         typer.Option(
@@ -65,7 +88,7 @@ class InputOptions:
     ] = None
 
     def declared(self, loops: Path | None = None) -> dict[str, str]:
-        """What ``--sets`` and the table ``[sets]`` of ``--loops`` say; the former goes first."""
+        """Declarations of ``--sets``, and where it has none, ``[sets]`` of ``--loops``."""
         return declared(self.sets, loops)
 
     def of(self, mesh: Path, loops: Path | None = None) -> MeshSource:
@@ -75,11 +98,14 @@ class InputOptions:
         return MeshSource(mesh, self.input_format, self.dimension, self.declared(loops))
 
     def of_any(self, mesh: Path | None) -> MeshSource | None:
-        """The file to read, if there is one; raises MeshprepError for options without a file."""
+        """The file to read, if there is one; raises MeshprepError for options alone."""
+        # An option without a file to read would be ignored silently.
         if mesh is None and self != InputOptions():
             flag = next(words(self))
             raise MeshprepError(f"{flag} says how to read a mesh: name one with --mesh")
-        return None if mesh is None else self.of(mesh)
+        if mesh is None:
+            return None
+        return self.of(mesh)
 
 
 @dataclass(frozen=True)
@@ -90,13 +116,15 @@ class LoopChoice:
         list[str] | None,
         typer.Option(
             "--loop",
-            help='A loop that adds through one map: "faces->cells" or faces:cells. Repeatable.',
+            help="A loop that adds through one map: "
+            '"faces->cells" or faces:cells. Repeatable.',
         ),
     ] = None
     loops: Annotated[
         Path | None,
         typer.Option(
-            "--loops", help="Loops described in TOML; meshprep loops prints a file to start from."
+            "--loops",
+            help="Loops described in TOML; meshprep loops prints a file to start from.",
         ),
     ] = None
 
@@ -105,8 +133,12 @@ class LoopChoice:
         """The loops of ``--loops`` and then of each ``--loop``; empty for the default."""
         from meshprep.loops.requests import read_requests, simple_request
 
-        found = read_requests(self.loops) if self.loops is not None else []
-        return (*found, *map(simple_request, self.loop or ()))
+        # The first loop decides the order of its sets: those of the file come first.
+        requests = []
+        if self.loops is not None:
+            requests += read_requests(self.loops)
+        requests += map(simple_request, self.loop or ())
+        return tuple(requests)
 
 
 @dataclass(frozen=True)
@@ -149,6 +181,7 @@ class Times:
 
 
 def _measured(text: str) -> tuple[str, tuple[float, float]]:
+    # From the right: a name of a loop may have an equals sign.
     loop, _, times = text.rpartition("=")
     before, _, after = times.partition(":")
     try:
@@ -160,16 +193,21 @@ def _measured(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def declared(texts: Sequence[str] | None, file: Path | None = None) -> dict[str, str]:
-    """What ``--sets`` and the table ``[sets]`` of a loops.toml say; the former goes first."""
+    """Declarations of ``--sets``, and of ``[sets]`` in a loops.toml where it has none."""
     from meshprep.io.declared import from_toml, parse
 
-    return (from_toml(file) if file is not None else {}) | parse(texts or ())
+    declarations: dict[str, str] = {}
+    if file is not None:
+        declarations |= from_toml(file)
+    # What is typed goes before what a file says.
+    return declarations | parse(texts or ())
 
 
 def set_threads(threads: int | None) -> None:
     """Limit the threads of every parallel kernel."""
     if threads is None:
         return
+    # Numba's own error names neither the option nor the machine.
     import numba
 
     most = numba.get_num_threads()

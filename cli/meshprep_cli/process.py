@@ -1,7 +1,7 @@
 """The process that runs a command: its messages, streams and signals.
 
-The process is the program's own, or that of a caller of :func:`main`. Ctrl-C and SIGTERM end a run
-between two stages at the latest, and leave nothing behind.
+The process is the program's own, or that of a caller of :func:`main`. Ctrl-C and SIGTERM
+end a run between two stages at the latest, and leave nothing behind.
 """
 
 import atexit
@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
+from meshprep_runtime._numba.compiling import LOCKED_MODULES
 from meshprep_runtime.errors import MeshprepWarning, printable
 
 # Letters of a word of a message, and of a message.
@@ -27,6 +28,7 @@ def shortened(text: str, most: int) -> str:
     text = printable(text)
     if len(text) <= most:
         return text
+    # Both ends tell names apart: paths begin alike, and end alike.
     left = f"...({len(text):,} letters)..."
     head = (most - len(left) + 1) // 2
     return f"{text[:head]}{left}{text[len(text) - (most - len(left) - head) :]}"
@@ -34,12 +36,13 @@ def shortened(text: str, most: int) -> str:
 
 def one_line(text: str) -> str:
     """A message as one line, long names shortened."""
+    # Texts of other libraries have line ends, which would look like several messages.
     line = " ".join(shortened(word, LONGEST_WORD) for word in text.split())
     return shortened(line, LONGEST_MESSAGE)
 
 
 def tell(line: str) -> None:
-    """Print a line on standard error, where that takes any: a full disk there stops no work."""
+    """Print a line on standard error; where that fails, as on a full disk, work goes on."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)  # noqa: T201
 
@@ -48,13 +51,14 @@ _own = threading.Event()
 
 
 def own_process() -> None:
-    """The process runs one command and ends: hardly any search for garbage, which takes 0.3 s.
+    """Prepare a process that runs one command: hardly any search for garbage (0.3 s).
 
-    BLAS starts no threads, which wait busily, once for NumPy and once for SciPy, for work that no
-    command has. Warnings of meshprep are a line each, as errors are.
+    BLAS starts no threads, which wait busily, once for NumPy and once for SciPy, for work
+    that no command has. Warnings of meshprep are a line each, as errors are.
     """
     if not _own.is_set():
         _own.set()
+        # Arrays are no garbage to search for; at the end the system frees them faster.
         gc.set_threshold(1_000_000)
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         atexit.register(gc.freeze)
@@ -77,11 +81,13 @@ _of_python = warnings.showwarning
 def streams() -> Iterator[None]:
     """Let the null device stand for standard streams that are closed, as by ``>&-``.
 
-    In the program's own process descriptors, too: otherwise the next file that is opened takes the
-    number, and gets what libraries in C print there.
+    In the program's own process descriptors, too: otherwise the next file that is opened
+    takes the number, and gets what libraries in C print there.
     """
-    for number in range(3) if _own.is_set() else ():
-        _open_descriptor(number)
+    if _own.is_set():
+        for number in range(3):
+            _open_descriptor(number)
+    # Python has None in place of a stream whose descriptor was closed when it started.
     missing = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
     with open(os.devnull, "r+", encoding="utf-8") as nowhere:
         for name in missing:
@@ -97,10 +103,11 @@ def _open_descriptor(number: int) -> None:
     try:
         os.fstat(number)
     except OSError:
-        found = os.open(os.devnull, os.O_RDWR)
-        if found != number:
-            os.dup2(found, number)
-            os.close(found)
+        opened = os.open(os.devnull, os.O_RDWR)
+        # The lowest free number is another where several streams are closed.
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
 
 
 def keep_freed() -> None:
@@ -119,12 +126,19 @@ def stoppable() -> Iterator[None]:
     """Both signals raise KeyboardInterrupt, so that temporary files are removed."""
     _asked.clear()
     if threading.current_thread() is not threading.main_thread():
-        # the caller deals with signals
+        # The caller deals with signals.
         yield
         return
     before = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
+    # In a callback of C an exception cannot be raised: Python reports it and goes on. That
+    # a run was stopped is known already; all else is reported as before.
     hook = sys.unraisablehook
-    sys.unraisablehook = lambda it: None if it.exc_type is KeyboardInterrupt else hook(it)
+
+    def report_others(unraisable: Any) -> None:
+        if unraisable.exc_type is not KeyboardInterrupt:
+            hook(unraisable)
+
+    sys.unraisablehook = report_others
     try:
         yield
     finally:
@@ -147,9 +161,12 @@ def stop_if_asked() -> None:
 def _stop(number: int, frame: FrameType | None) -> None:
     _asked.set()
     while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith(_LOCKS):
-            # an exception here may leave a lock taken: later then, by what ends a sleep, too
-            again = threading.Timer(0.02, _INTERRUPT, (threading.get_ident(), signal.SIGINT))
+        if frame.f_globals.get("__name__", "").startswith(LOCKED_MODULES):
+            # An exception here may leave a lock taken: later then, by what ends a sleep,
+            # too.
+            again = threading.Timer(
+                0.02, _INTERRUPT, (threading.get_ident(), signal.SIGINT)
+            )
             again.daemon = True
             again.start()
             return
@@ -159,5 +176,3 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 # Of a thread; where there is none, in the thread that calls it.
 _INTERRUPT = getattr(signal, "pthread_kill", lambda _, number: signal.raise_signal(number))
-# Modules whose locks are taken in Python, by compilers.
-_LOCKS = ("llvmlite.binding.ffi", "numba.core.compiler_lock")

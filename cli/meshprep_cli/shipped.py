@@ -19,31 +19,31 @@ NEEDED = {
 
 
 def use_shipped() -> None:
-    """Compile for the family from now on, and take what came with the package, where it fits.
+    """Compile for the family from now on, with the package's machine code where it fits.
 
-    Before kernels are imported: numba asks for the processor once. Other programs' processes are
-    left alone; their kernels are compiled for their processor.
+    Before kernels are imported: numba asks for the processor once. Other programs'
+    processes are left alone; their kernels are compiled for their processor.
     """
     if not SHIPPED.is_dir():
         return
-    from llvmlite import binding
-    from numba.core import config
+    from meshprep_runtime._numba import installed
 
     family = FAMILIES.get(platform.machine(), "")
     archive = SHIPPED / f"{compiled_for(family)}.zip"
-    own = binding.get_host_cpu_features()
-    fits = archive.is_file() and all(own.get(one) for one in NEEDED[family].split())
-    if not fits or getattr(config, "CPU_NAME", None) not in (None, family):
+    own = installed.processor_features()
+    # Code for a newer processor would end the program at its first instruction.
+    fits = archive.is_file() and all(own.get(name) for name in NEEDED[family].split())
+    if not fits or installed.chosen_processor() not in (None, family):
         return
-    for name, value in (("CPU_NAME", family), ("CPU_FEATURES", "")):
-        setattr(config, name, value)
-        # for the processes that compile
-        os.environ[f"NUMBA_{name}"] = value
+    # For the processes that compile.
+    os.environ.update(installed.compile_for(family))
     if (top := root()) is None:
         return
-    place = top / "kernels" / archive.stem
+    # Unpack into the cache of compiled kernels, beside what this machine compiled itself.
+    kernel_folder = top / "kernels" / archive.stem
     with suppress(OSError), zipfile.ZipFile(archive) as content:
         for name in content.namelist():
-            if not name.endswith("/") and not (place / name).exists():
-                make_private((place / name).parent)
-                (place / name).write_bytes(content.read(name))
+            target = kernel_folder / name
+            if not name.endswith("/") and not target.exists():
+                make_private(target.parent)
+                target.write_bytes(content.read(name))

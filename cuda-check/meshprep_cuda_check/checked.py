@@ -26,7 +26,7 @@ from meshprep_runtime.cuda.programs import CudaProgram, Launch
 from meshprep_runtime.cuda.source.parameters import Parameter
 from meshprep_runtime.cuda.source.reductions import join
 from meshprep_runtime.errors import MeshprepError, MissingPackageError
-from meshprep_runtime.kernel.bind import Binder
+from meshprep_runtime.kernel.bind import bind
 
 COMPILER = "g++"
 FLAGS = ("-std=c++20", "-O1", "-fwrapv", "-shared", "-fPIC")
@@ -51,7 +51,7 @@ def run_checked(program: CudaProgram, /, **arrays: Any) -> None:
     the arrays are then half changed. Raises MissingPackageError where there is no g++ with C++20,
     MeshprepError for arrays that do not fit, and text that does not compile.
     """
-    dats = {f"s{i}": a for i, a in enumerate(Binder(program.loop, program.slots)(arrays))}
+    dats = {f"s{i}": a for i, a in enumerate(bind(program.loop, program.slots, arrays))}
     _check_alignment(program, dats)
     slots = {f"partial{i}": program.slots[i] for i in program.reduced}
     partial = {name: np.zeros(s.dim * program.parts, s.dtype) for name, s in slots.items()}
@@ -59,7 +59,9 @@ def run_checked(program: CudaProgram, /, **arrays: Any) -> None:
     for one in (program, *program.then):
         library = library_of(one)
         for launch in one.launches:
-            message = _launch(library, one, launch, {**one.arrays, **dats, **partial, **scratch})
+            message = _launch(
+                library, one, launch, {**one.arrays, **dats, **partial, **scratch}
+            )
             if message:
                 raise CheckError(message)
     for i in program.reduced:
@@ -87,7 +89,10 @@ def library_of(program: CudaProgram) -> ctypes.CDLL:
 
 
 def _launch(
-    library: ctypes.CDLL, program: CudaProgram, launch: Launch, given: dict[str, NDArray[Any]]
+    library: ctypes.CDLL,
+    program: CudaProgram,
+    launch: Launch,
+    given: dict[str, NDArray[Any]],
 ) -> str:
     arrays = [given[p.name] for p in program.parameters if p.access != "size"]
     numbers = {**program.sizes, "first": launch.first, "last": launch.last}
@@ -98,7 +103,10 @@ def _launch(
 
 
 def launch_checked(
-    program: CudaProgram, blocks: int, arrays: Sequence[tuple[int, int]], numbers: Sequence[int]
+    program: CudaProgram,
+    blocks: int,
+    arrays: Sequence[tuple[int, int]],
+    numbers: Sequence[int],
 ) -> None:
     """One launch by addresses, as a device has them.
 
@@ -182,7 +190,9 @@ def _handed(i: int, parameter: Parameter, label: str) -> str:
 def _built(source: str) -> ctypes.CDLL:
     compiler = shutil.which(COMPILER)
     if compiler is None:
-        raise MissingPackageError(f"checking CUDA text needs {COMPILER}: apt-get install g++")
+        raise MissingPackageError(
+            f"checking CUDA text needs {COMPILER}: apt-get install g++"
+        )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checked.cpp"
         path.write_text(source, encoding="utf-8")

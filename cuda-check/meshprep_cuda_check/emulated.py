@@ -6,6 +6,7 @@ queued on a stream waits until somebody waits for it, as late as a GPU may be.
 
 from __future__ import annotations
 
+import ctypes
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -78,7 +79,9 @@ class EmulatedDevice:
     def read(self, memory: EmulatedMemory, into: NDArray[Any]) -> None:
         self._refuse_recording("read")
         self.synchronize()
-        into.view(np.uint8).reshape(-1)[:] = memory.bytes
+        # which may be a part of an array
+        content = ctypes.string_at(memory.pointer, into.nbytes)
+        into.view(np.uint8).reshape(-1)[:] = np.frombuffer(content, np.uint8)
 
     def stream(self) -> Stream:
         return self._stream
@@ -218,7 +221,12 @@ class Array(NDArrayOperatorsMixin):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        told = {"shape": self.shape, "typestr": self.dtype.str, "strides": None, "version": 3}
+        told = {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "strides": None,
+            "version": 3,
+        }
         if self.turned:
             told["strides"] = self._values().strides
         return told | {"data": (self.memory.pointer, False), "stream": 1} | self.told
@@ -235,7 +243,9 @@ class Array(NDArrayOperatorsMixin):
     def __float__(self) -> float:
         return float(self.get())
 
-    def __array_ufunc__(self, function: Any, method: str, *given: Any, **words: Any) -> Array:
+    def __array_ufunc__(
+        self, function: Any, method: str, *given: Any, **words: Any
+    ) -> Array:
         (out,) = words.pop("out", (None,))
         found = self._computed(getattr(function, method), given, words)
         if out is None:
@@ -243,7 +253,9 @@ class Array(NDArrayOperatorsMixin):
         out._values()[...] = found.get()
         return cast(Array, out)
 
-    def __array_function__(self, function: Any, types: Any, given: Any, words: Any) -> Array:
+    def __array_function__(
+        self, function: Any, types: Any, given: Any, words: Any
+    ) -> Array:
         return self._computed(function, given, words)
 
     def _computed(self, function: Any, given: Any, words: Any) -> Array:
@@ -259,11 +271,17 @@ class Array(NDArrayOperatorsMixin):
 
     def set(self, values: ArrayLike) -> None:
         given = np.asarray(values, self.dtype)
-        self.device.write(self.memory, np.ascontiguousarray(given.T if self.turned else given))
+        self.device.write(
+            self.memory, np.ascontiguousarray(given.T if self.turned else given)
+        )
 
     def _values(self) -> NDArray[Any]:
         values = self.memory.bytes.view(self.dtype)
-        return values.reshape(self.shape[::-1]).T if self.turned else values.reshape(self.shape)
+        return (
+            values.reshape(self.shape[::-1]).T
+            if self.turned
+            else values.reshape(self.shape)
+        )
 
 
 class EmulatedKernel:
@@ -280,7 +298,9 @@ class EmulatedKernel:
         def launch() -> None:
             given = list(zip(program.parameters, arguments, strict=True))
             arrays = [
-                self._span(p.name, p.c_type, value) for p, value in given if p.access != "size"
+                self._span(p.name, p.c_type, value)
+                for p, value in given
+                if p.access != "size"
             ]
             numbers = [value for p, value in given if p.access == "size"]
             launch_checked(program, blocks, arrays, numbers)

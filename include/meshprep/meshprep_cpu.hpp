@@ -4,7 +4,8 @@
 // Forms of one loop, which all give the same bits: elements in the order of a range, and the rows
 // of an element in that of the arguments.
 //   simple: one element after the other, on the rows where they lie; but what is added through maps
-//       is summed in a local row first, unless an element adds to many components.
+//       is summed in a local row first, unless an element adds to many components, or to whole
+//       numbers, which fractions are cut off to.
 //   chunk: `lanes` elements at once in vectors, from rows gathered before; then their sums go
 //       into the dats element by element.
 // A function that adds to one component twice rounds in another way in a local row than in the dat:
@@ -268,7 +269,11 @@ struct Traits {
   static constexpr int gathered = ((Args::reach == Reach::mapped ? Args::Dim : 0) + ... + 0);
   static constexpr int many = ((Args::reach == Reach::mapped) + ... + 0);
   static constexpr int summed = ((Args::conflicts ? Args::Dim : 0) + ... + 0);
-  static constexpr bool in_place = (Args::in_turn || ...) || summed > wide_sums;
+  // A fraction is cut off otherwise where it is added to a whole number than beside it: 5 and -0.3
+  // make 4, 0 and -0.3 make 0.
+  static constexpr bool whole = ((Args::conflicts && std::is_integral_v<typename Args::Value>) ||
+                                 ...);
+  static constexpr bool in_place = (Args::in_turn || ...) || summed > wide_sums || whole;
   static constexpr bool wide =
       ((Args::reach == Reach::mapped && Args::Dim > wide_row) || ...) || gathered > wide_element;
   // Loops over numbers alone move too little for chunks, whatever they compute.

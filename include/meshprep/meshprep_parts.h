@@ -90,13 +90,14 @@ typedef struct {
 } mp_slice;
 
 struct mp_part {
-    int64_t n, parts;
+    int64_t n, parts, own; /* own: the number of this part */
+    int64_t begin, end; /* the bytes of the file that hold the slices of all parts */
     mp_slice *slices;
     char *words; /* the description: JSON */
 };
 
-/* The seal of a file of parts covers all but its slices. */
-static int mp_check_parts_seal(FILE *file, const char *path, char *error)
+/* The seal of a file of parts covers all but its slices; where these lie goes into `part`. */
+static int mp_check_parts_seal(FILE *file, const char *path, mp_part *part, char *error)
 {
     mp_sha sha = {{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
                    0x1f83d9ab, 0x5be0cd19}, {0}, 0, 0};
@@ -129,6 +130,8 @@ static int mp_check_parts_seal(FILE *file, const char *path, char *error)
     /* Behind the slices there may be nothing to miss, and HDF5 prints what it thinks of it. */
     if (fseek(file, 0, SEEK_END) != 0 || ftell(file) < end)
         return mp_say(error, path, "cut short: split the mesh anew"), 0;
+    part->begin = begin;
+    part->end = end;
     return 1;
 }
 
@@ -241,14 +244,18 @@ static int mp_place(mp_plan *file, const char *path, int64_t *address, int64_t *
 }
 
 /* The rows ends[0] to ends[1] - 1 of a dataset; their bytes go into `sha`. */
-static int mp_read_slice(mp_plan *file, FILE *bytes, const char *path, const int64_t *ends,
-                         mp_slice *one, mp_sha *sha, char *error)
+static int mp_read_slice(mp_plan *file, FILE *bytes, const char *path, const mp_part *part,
+                         const int64_t *ends, mp_slice *one, mp_sha *sha, char *error)
 {
     int64_t address = 0, rows = 0;
     if (!mp_place(file, path, &address, &rows, &one->row_bytes, error))
         return 0;
     if (ends[0] < 0 || ends[1] < ends[0] || ends[1] > rows)
         return mp_say(error, path, "the part has rows that there are not: split the mesh anew"), 0;
+    /* Only the slices are sealed by the digests of parts: bytes from elsewhere are no part. */
+    int64_t all = rows * (int64_t)one->row_bytes;
+    if (all > 0 && (address < part->begin || all > part->end - address))
+        return mp_say(error, path, "lies outside of the slices: split the mesh anew"), 0;
     one->rows = ends[1] - ends[0];
     size_t size = (size_t)one->rows * one->row_bytes;
     one->values = (uint8_t *)malloc(size ? size : 1);
@@ -290,7 +297,8 @@ static int mp_read_slices(mp_plan *file, FILE *bytes, const char *at, int64_t pa
             break;
         }
         snprintf(path, sizeof path, "%.60s/%.900s", at, one->name);
-        good = mp_read_slice(file, bytes, path, offset + i * shape[1] + part, one, sha, error);
+        good = mp_read_slice(file, bytes, path, into, offset + i * shape[1] + part, one, sha,
+                             error);
     }
     free(names);
     free(offset);
@@ -308,7 +316,7 @@ mp_part *mp_open_part(const char *path, int64_t parts, int64_t part, char *error
         return mp_say(error, path, "cannot be read"), (mp_part *)NULL;
     mp_plan file = {-1};
     mp_part *made = (mp_part *)calloc(1, sizeof *made);
-    int good = made != NULL && mp_check_parts_seal(bytes, path, error);
+    int good = made != NULL && mp_check_parts_seal(bytes, path, made, error);
     if (made == NULL)
         mp_say(error, path, "out of memory");
     H5E_BEGIN_TRY {
@@ -320,7 +328,7 @@ mp_part *mp_open_part(const char *path, int64_t parts, int64_t part, char *error
         good = (mp_say(error, path, "is not split into so many parts, or has no such part: "
                                     "meshprep info lists them"), 0);
     if (good)
-        made->parts = parts;
+        made->parts = parts, made->own = part;
     snprintf(name, sizeof name, "%s/description", at);
     good = good && (made->words = mp_text_at(&file, name, error)) != NULL;
     good = good && mp_read_slices(&file, bytes, at, part, made, &sha, error);
@@ -448,6 +456,11 @@ int mp_part_messages(const mp_part *part, const char *set, const char *kind, mp_
         messages->parts ? mp_part_offset(part, name, end, &n, error) : NULL;
     if (messages->offset != NULL && n != messages->neighbours)
         return mp_say(error, name, "has not one entry a neighbour and one more"), 0;
+    /* A part talks to others alone, once with each of them, and says something. */
+    for (int64_t i = 0; messages->offset != NULL && i < n; i++)
+        if (messages->parts[i] == part->own || messages->offset[i + 1] <= messages->offset[i] ||
+            (i > 0 && messages->parts[i] <= messages->parts[i - 1]))
+            return mp_say(error, name, "is of messages that none can be: split the mesh anew"), 0;
     return messages->offset != NULL;
 }
 

@@ -368,6 +368,24 @@ static int mp_is_plain(mp_plan *plan, hid_t set, hid_t space, int rank, hsize_t 
     return plain;
 }
 
+/* Whether a dataset is stored as the numbers that plans have: of the same kind and size as in
+ * memory, the first byte the lowest; thread colours, which have one dimension, also of one byte. */
+static int mp_has_type(hid_t set, hid_t type, int rank)
+{
+    hid_t stored = H5Dget_type(set);
+    H5T_class_t kind = H5Tget_class(type);
+    size_t bytes = H5Tget_size(type), found = stored < 0 ? 0 : H5Tget_size(stored);
+    int same = stored >= 0 && H5Tget_class(stored) == kind;
+    if (same && kind == H5T_INTEGER)
+        same = H5Tget_sign(stored) == H5Tget_sign(type);
+    if (same && kind != H5T_STRING)
+        same = (found == bytes || (rank == 1 && bytes == 2 && found == 1)) &&
+               (found == 1 || H5Tget_order(stored) == H5T_ORDER_LE);
+    if (stored >= 0)
+        H5Tclose(stored);
+    return same;
+}
+
 /* A dataset of `rank` dimensions into memory of its own; the lengths go into `shape`. */
 static void *mp_read(mp_plan *plan, const char *path, hid_t type, int rank, int64_t *shape,
                      char *error)
@@ -379,7 +397,7 @@ static void *mp_read(mp_plan *plan, const char *path, hid_t type, int rank, int6
     H5E_BEGIN_TRY {
         hid_t set = H5Dopen2(plan->file, path, H5P_DEFAULT);
         hid_t space = set < 0 ? -1 : H5Dget_space(set);
-        if (space >= 0 && mp_is_plain(plan, set, space, rank, length)) {
+        if (space >= 0 && mp_has_type(set, type, rank) && mp_is_plain(plan, set, space, rank, length)) {
             size_t n = (size_t)(length[0] * length[1]), bytes = H5Tget_size(type);
             values = n < SIZE_MAX / bytes ? calloc(n + 1, bytes) : NULL;
             if (values != NULL && n &&
@@ -588,6 +606,11 @@ double *mp_read_coordinates(mp_plan *plan, const char *set, int64_t *size, int64
         free(found);
         return mp_say(error, path, "has not two or three columns: make it anew"), (double *)NULL;
     }
+    for (int64_t i = 0; found != NULL && i < *size * *dim; i++)
+        if (!(found[i] - found[i] == 0)) { /* of infinity and NaN the difference is NaN */
+            free(found);
+            return mp_say(error, path, "is not finite everywhere: make it anew"), (double *)NULL;
+        }
     return found;
 }
 
@@ -657,7 +680,7 @@ static void mp_keep_members(int64_t *found, int64_t n, const int64_t *further, i
                             int64_t group, int64_t *size)
 {
     for (int64_t i = 0; i < 2 * rows; i += 2)
-        if (further[i + 1] == group && further[i] >= 0 && further[i] < n)
+        if (further[i + 1] == group)
             found[further[i]] = group;
     *size = 0;
     for (int64_t e = 0; e < n; e++)
@@ -681,6 +704,13 @@ int64_t *mp_read_members(mp_plan *plan, const char *set, const char *tag, int64_
             return free(found), free(further), (int64_t *)NULL;
         }
     }
+    for (int64_t i = 0; i < shape[0]; i++)
+        if (further[2 * i] < 0 || further[2 * i] >= n ||
+            (i > 0 && further[2 * i] < further[2 * i - 2])) {
+            mp_say(error, path, "has elements that do not ascend, or that the set has not: "
+                                "make it anew");
+            return free(found), free(further), (int64_t *)NULL;
+        }
     mp_keep_members(found, n, further, shape[0], group, size);
     free(further);
     return found;
@@ -797,6 +827,20 @@ static int mp_are_turns(const mp_ranges *r, const char *path, char *error)
     return good;
 }
 
+/* Whether each range begins where a block does. */
+static int mp_are_whole_blocks(const mp_ranges *r, const mp_loop *blocks, const char *path,
+                               char *error)
+{
+    int64_t b = 0;
+    for (int64_t i = 0; i <= r->n_ranges; i++) {
+        while (b < blocks->n_blocks && blocks->block_offset[b] < r->offset[i])
+            b++;
+        if (blocks->block_offset[b] != r->offset[i])
+            return mp_say(error, path, "begins inside of a block: make it anew"), 0;
+    }
+    return 1;
+}
+
 int mp_has_ranges(mp_plan *plan, const char *loop)
 {
     char path[MP_NAME], error[MP_ERROR];
@@ -823,6 +867,9 @@ mp_ranges *mp_read_ranges(mp_plan *plan, const char *loop, char *error)
                (r->wait_offset = mp_read_offset(plan, path[2], n_waits, &turns, error)) != NULL;
     if (good && turns != r->n_ranges)
         good = (mp_say(error, path[2], "has not one entry a range and one more: make it anew"), 0);
+    mp_loop *blocks = good ? mp_read_loop(plan, loop, NULL, error) : NULL;
+    good = blocks != NULL && mp_are_whole_blocks(r, blocks, path[0], error);
+    mp_free_loop(blocks);
     if (!good || !mp_are_turns(r, path[1], error)) {
         mp_free_ranges(r);
         return NULL;
@@ -852,7 +899,11 @@ static mp_staging *mp_read_lists(mp_plan *plan, const char *loop, const char *ch
     else if (s->point_offset != NULL)
         s->exclusive = (uint8_t *)mp_read_rows(plan, path[2], H5T_NATIVE_UINT8, 1, s->loads, NULL,
                                                error);
-    if (s->exclusive == NULL) {
+    int good = s->exclusive != NULL;
+    for (int64_t i = 0; good && i < s->loads; i++)
+        if (s->exclusive[i] > 1)
+            good = (mp_say(error, path[2], "holds something else than 0 and 1: make it anew"), 0);
+    if (!good) {
         mp_free_staging(s);
         return NULL;
     }

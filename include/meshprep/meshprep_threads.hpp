@@ -24,6 +24,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
 #include "meshprep_ranges.hpp"
 
 #ifdef _OPENMP
@@ -77,12 +81,13 @@ inline int thread_count() {
 #endif
 }
 
-// The threads of the process that help with loops; they end with it.
+// The threads of the process that help with loops; they end with it. A forked process has none of
+// its parent's threads, only locks and waiters as they stood: it gets a pool of its own.
 class Pool {
  public:
   static Pool& of_process() {
-    static Pool* const pool = new Pool;
-    return *pool;
+    Pool* const pool = place().load(std::memory_order_acquire);
+    return pool ? *pool : make();
   }
 
   // Held while a loop has the pool; who does not get it works alone.
@@ -107,6 +112,24 @@ class Pool {
   }
 
  private:
+  static std::atomic<Pool*>& place() {
+    static std::atomic<Pool*> pool{nullptr};
+    return pool;
+  }
+
+  static Pool& make() {
+#if defined(__unix__) || defined(__APPLE__)
+    // what the parent had is left as it is, since it may be in use
+    static const int noted = pthread_atfork(nullptr, nullptr, [] { place() = nullptr; });
+    static_cast<void>(noted);
+#endif
+    Pool* found = nullptr;
+    Pool* const made = new Pool;
+    if (place().compare_exchange_strong(found, made)) return *made;
+    delete made;
+    return *found;
+  }
+
   // Looks for the next loop before a helper sleeps, in which others may have the core: some hundred
   // microseconds.
   static constexpr int listen = 400;
@@ -279,7 +302,8 @@ inline void wait_a_moment(int& waited) {
 // that whatever a thread waits for is being run by another one.
 template <class One, class Alone>
 void run_in_turns(Team& team, const Ranges& ranges, const One& one, const Alone& alone) {
-  const std::unique_lock<std::mutex> mine(Pool::of_process().taken, std::try_to_lock);
+  Pool& pool = Pool::of_process();
+  const std::unique_lock<std::mutex> mine(pool.taken, std::try_to_lock);
   const std::int64_t n = std::int64_t(ranges.order.size());
   const int threads = mine ? team.threads(n) : 1;
   if (mine && threads == 1 && !team.is_timed()) return alone();
@@ -292,7 +316,7 @@ void run_in_turns(Team& team, const Ranges& ranges, const One& one, const Alone&
     std::exception_ptr error;
     // A byte a turn: those of one cache line are done at about the same time.
     std::vector<std::atomic<bool>> done(static_cast<std::size_t>(n));
-    Pool::of_process().share(
+    pool.share(
         [&] {
           for (std::int64_t k; (k = next.fetch_add(1)) < n;) {
             for (std::int64_t w = ranges.wait_offset[std::size_t(k)];

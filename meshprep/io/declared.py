@@ -1,8 +1,8 @@
 """What a user says about the datasets of a file that does not say it: ``NAME=SET``.
 
-``p_q=cells`` puts the rows of a dataset on a set; ``pecell=edges->cells`` says besides that its
-values are indices into another; ``flags=none`` that it belongs to no set. Two names are not
-datasets: ``base=1`` says where indices begin, ``coordinates=p_x`` where the nodes lie.
+``p_q=cells`` puts the rows of a dataset on a set; ``pecell=edges->cells`` says besides that
+its values are indices into another; ``flags=none`` that it belongs to no set. Two names are
+not datasets: ``base=1`` says where indices begin, ``coordinates=p_x`` where the nodes lie.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -26,39 +26,44 @@ def parse(texts: Iterable[str]) -> dict[str, str]:
     Raises MeshprepError for what does not read NAME=SET, NAME=SET->SET, or SET alone.
     """
     out: dict[str, str] = {}
-    for word in (w for text in texts for w in text.replace(",", " ").split()):
-        name, equals, place = word.rpartition("=")
-        if not place or (equals and not name) or place.endswith("-"):
+    for word in " ".join(texts).replace(",", " ").split():
+        name, equals, target = word.rpartition("=")
+        if not target or (equals and not name) or target.endswith("-"):
             raise MeshprepError(
                 f"--sets '{word}'{cut_by_shell(word)} must read NAME=SET, NAME=SET->SET or "
                 "NAME=SET:SET"
             )
-        _add(out, name or ANY, with_arrow(place), f"--sets '{word}'")
+        _add(out=out, name=name or ANY, place=with_arrow(target), where=f"--sets '{word}'")
     return out
 
 
 def declared(sets: Mapping[str, str] | Iterable[str] | str | None) -> dict[str, str]:
-    """Declarations by name, or as a user types them; raises MeshprepError for anything else."""
+    """Declarations by name, or as texts of a user; raises MeshprepError for other input."""
     if sets is None:
         return {}
     if isinstance(sets, str):
         return parse([sets])
     if not isinstance(sets, Mapping):
-        texts = list(sets) if isinstance(sets, Iterable) else [sets]
+        if isinstance(sets, Iterable):
+            texts = list(sets)
+        else:
+            texts = [sets]
         if not all(isinstance(text, str) for text in texts):
             raise MeshprepError(
-                f"sets is {sets!r}: give a dict of name to set, or texts such as 'p_q=cells'"
+                f"sets is {sets!r}: give a dict of name to set, or texts such as "
+                "'p_q=cells'"
             )
         return parse(texts)
     out: dict[str, str] = {}
     for name, place in sets.items():
-        _add(out, str(name), str(place), "sets")
+        _add(out=out, name=str(name), place=str(place), where="sets")
     return out
 
 
 def from_toml(path: str | Path) -> dict[str, str]:
     """The table ``[sets]`` of a loops.toml; empty where it has none."""
-    table, where = read_toml(path).get("sets", {}), f"{path}, table [sets]"
+    table = read_toml(path).get("sets", {})
+    where = f"{path}, table [sets]"
     if not isinstance(table, dict):
         raise MeshprepError(f'{where}: must hold NAME = "SET" or NAME = "SET->SET"')
     out: dict[str, str] = {}
@@ -66,7 +71,7 @@ def from_toml(path: str | Path) -> dict[str, str]:
         whole = name == BASE and isinstance(place, int) and not isinstance(place, bool)
         if not isinstance(place, str) and not whole:
             raise MeshprepError(f"{where}: {name} is {place!r}, must be the name of a set")
-        _add(out, name, with_arrow(str(place)), where)
+        _add(out=out, name=name, place=with_arrow(str(place)), where=where)
     return out
 
 
@@ -76,7 +81,9 @@ def _add(out: dict[str, str], name: str, place: str, where: str) -> None:
     if name == BASE and place not in ("0", "1"):
         raise MeshprepError(f"{where}: indices begin at 0 or 1, not '{place}'")
     if out.setdefault(name, place) != place:
-        raise MeshprepError(f"{where}: '{name}' is declared twice, as {out[name]} and {place}")
+        raise MeshprepError(
+            f"{where}: '{name}' is declared twice, as {out[name]} and {place}"
+        )
 
 
 def rows_of(place: str) -> str:
@@ -99,21 +106,25 @@ def check_names(
 
     With ``sets_in_file`` the message says how the file can have another set.
     """
-    for name, place in declared.items():
+    for name, target in declared.items():
         if name in (BASE, ANY):
             continue
-        wanted = place if name == COORDINATES and place in names else name
-        if wanted not in names:
+        if name == COORDINATES and target in names:
+            set_name = target
+        else:
+            set_name = name
+        if set_name not in names:
             raise MeshprepError(
-                f"there is no dataset '{name}', declared as {place}: choose {', '.join(names)}"
+                f"there is no dataset '{name}', declared as {target}: choose "
+                f"{', '.join(names)}"
             )
-        if wanted != name:
+        if set_name != name:
             continue
-        for part in place.split("->"):
+        for part in target.split("->"):
             if part.strip() not in (*sets, NO_SET):
                 unknown = part.strip()
                 more = f", or add its size as an array '{unknown}' of one whole number"
                 raise MeshprepError(
-                    f"'{name}' is declared as {place}, but there is no set '{unknown}': "
+                    f"'{name}' is declared as {target}, but there is no set '{unknown}': "
                     f"choose {', '.join(sets)}{more if sets_in_file else ''}"
                 )

@@ -1,4 +1,4 @@
-"""Numbers of elements as files: those of the mesh file, and owners; a line each, or NumPy."""
+"""Files of element numbers: original numbers and owners, one a line or as NumPy array."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,8 +12,8 @@ from meshprep_runtime.types.ordering import Ordering
 
 from .. import io
 from ..mesh import Dat, Mesh
+from .format import Format
 from .op2.layout import ORIGINAL_ID
-from .registry import Format
 
 
 def with_original_ids(
@@ -21,35 +21,50 @@ def with_original_ids(
 ) -> tuple[Mesh, list[str]]:
     """The mesh with ``original_id``, from 0, on nodes and cells; and where it is left out.
 
-    Sets that have one already keep it: it says the way back to the first file. Others get none
-    then, which would lead to another. ``ordering`` is from the file that was read. Formats without
-    whole numbers get doubles, which hold them exactly; those whose usual readers fail, nothing.
+    Sets that have one already keep it: it says the way back to the first file. Others get
+    none then, which would lead to another. ``ordering`` is from the file that was read.
+    Formats without whole numbers get doubles, which hold them exactly; those whose usual
+    readers fail, nothing.
     """
     notes = []
-    names = [s.name for s in mesh.sets.values() if s.size and not s.parts and s.name in ordering]
+    names = [
+        s.name for s in mesh.sets.values() if s.size and not s.parts and s.name in ordering
+    ]
     cells = [n for n in names if n != "nodes"]
     before = [n for n in names if mesh.dat(ORIGINAL_ID, n) is not None]
+    # Give nodes and cells their numbers apart: a format may hold those of nodes alone.
     for chosen in (["nodes"] if "nodes" in names else [], cells):
         missing = [n for n in chosen if mesh.dat(ORIGINAL_ID, n) is None]
         if missing and before:
             told = f"those of {', '.join(before)} are of an earlier file"
             notes.append(f"no original_id on {', '.join(missing)}: {told}")
             continue
-        fails = target.breaks(mesh, missing) if target.breaks else ""
+        if target.breaks:
+            fails = target.breaks(mesh, missing)
+        else:
+            fails = ""
         if fails:
             places = ", ".join(f"ordering/{n}/new_to_old" for n in missing)
-            notes.append(f"no original_id on cells, since {fails}: the plan has it, in {places}")
+            notes.append(
+                f"no original_id on cells, since {fails}: the plan has it, in {places}"
+            )
         else:
-            mesh = _with(mesh, missing, ordering, target)
+            mesh = _with(mesh=mesh, names=missing, ordering=ordering, target=target)
     return mesh, notes
 
 
 def _with(
     mesh: Mesh, names: Sequence[str], ordering: Mapping[str, Ordering], target: Format
 ) -> Mesh:
-    before = set(io.losses(mesh, target)) if names else set()
+    if names:
+        before = set(io.losses(mesh, target))
+    else:
+        before = set()
     for kind in (np.int32, np.float64) if names else ():
-        dats = [Dat(ORIGINAL_ID, n, ordering[n].new_to_old.astype(kind, copy=False)) for n in names]
+        dats = [
+            Dat(ORIGINAL_ID, n, ordering[n].new_to_old.astype(kind, copy=False))
+            for n in names
+        ]
         more = mesh.with_(dats=dats)
         if set(io.losses(more, target)) <= before:
             return more
@@ -63,32 +78,37 @@ ENDINGS = (".txt", ".perm", ".part", ".npy")
 def check_vector(path: Path) -> None:
     """Raise MeshprepError unless the ending of the name tells what to write."""
     if path.suffix.lower() not in ENDINGS:
-        raise MeshprepError(f"{path}: cannot tell what to write: use one of {' '.join(ENDINGS)}")
+        raise MeshprepError(
+            f"{path}: cannot tell what to write: use one of {' '.join(ENDINGS)}"
+        )
 
 
 def read_vector(path: Path) -> NDArray[np.integer]:
-    """Read the numbers of ``.npy``, of any shape, or of a text between which there is white space.
+    """Read numbers from ``.npy`` of any shape, or from text separated by white space.
 
-    Raises MeshprepError, which begins with the path, for files that cannot be read or hold others.
+    Raises MeshprepError, which begins with the path, for files that cannot be read or hold
+    others.
     """
     try:
         check_input(path)
         if path.suffix.lower() == ".npy":
-            found = np.load(path, allow_pickle=False)
+            values = np.load(path, allow_pickle=False)
         else:
-            found = np.array(path.read_bytes().split(), dtype=np.int64)
+            values = np.array(path.read_bytes().split(), dtype=np.int64)
     except (MeshprepError, OSError) as error:
-        why = reason(error) if isinstance(error, OSError) else error
+        why = reason(error) if isinstance(error, OSError) else str(error)
         raise MeshprepError(f"{path}: {why}") from None
     except (ValueError, OverflowError):
-        raise MeshprepError(f"{path}: is neither .npy nor text with whole numbers") from None
-    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iu":
+        raise MeshprepError(
+            f"{path}: is neither .npy nor text with whole numbers"
+        ) from None
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
         raise MeshprepError(f"{path}: must hold whole numbers, one for each element")
-    return found
+    return values
 
 
 def write_vector(path: Path, values: NDArray[np.integer]) -> None:
-    """Write the numbers, (n,), in their order: text of one a line, or ``.npy`` in their type."""
+    """Write the numbers, (n,), in their order: one a line, or ``.npy`` in their type."""
     if path.suffix.lower() == ".npy":
         with path.open("wb") as file:
             np.save(file, values, allow_pickle=False)

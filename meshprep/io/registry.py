@@ -1,144 +1,211 @@
-"""The table of file formats: which module reads and writes each, and what each can hold."""
+"""The formats by name, ready to use: those of meshprep and those of other packages."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, check_choice
-from meshprep_runtime.types.ordering import Ordering
 
 from ..mesh import Mesh
-
-
-@dataclass(frozen=True)
-class Format:
-    """A file format."""
-
-    name: str  # what ``--format`` takes
-    extensions: tuple[str, ...]  # with the dot, lower case; the first is the usual one
-    read: Callable[[Path], Mesh]  # ``read(path) -> Mesh``
-    # ``write(mesh, path, **options)``; writes what it can, in the order of the mesh, and may assume
-    # that the caller asked ``losses`` first. None for formats that are only read.
-    write: Callable[..., None] | None
-    # ``losses(mesh, **options) -> list of str``: what of this mesh the format cannot carry when
-    # written with these options, in a few words each, empty when nothing is lost.
-    losses: Callable[..., list[str]]
-    # By option name: what ``write`` takes besides.
-    options: Mapping[str, Any] = field(default_factory=dict)
-    # ``reduce(mesh) -> Mesh``: what is left of the mesh when the losses are accepted, exactly as
-    # reading the written file gives it. None where nothing beyond the losses changes.
-    reduce: Callable[[Mesh], Mesh] | None = None
-    digits: int = 17  # significant decimal digits that coordinates keep; 17 means exactly
-    # The file holds cells of known types; False where it holds sets and maps of any kind.
-    cells: bool = True
-    # Keys of :attr:`meshprep.mesh.Mesh.extras` that hold content and are written.
-    extras: tuple[str, ...] = ()
-    # By option name: what ``read`` takes besides.
-    read_options: Mapping[str, Any] = field(default_factory=dict)
-    # ``again(mesh) -> dict``: the options of ``read`` that give back this mesh once written.
-    again: Callable[[Mesh], dict[str, Any]] | None = None
-    # ``order(mesh) -> {set name: Ordering}``: the order in which a file has the elements of some
-    # sets, whatever that of the mesh. None where the order is that of the mesh.
-    order: Callable[[Mesh], Mapping[str, Ordering]] | None = None
-    # ``folder(path) -> Path``: the folder that holds the mesh where that is no file, else None.
-    folder: Callable[[Path], Path | None] | None = None
-    # ``breaks(mesh, sets) -> str``: which usual reader of this format cannot read the file once
-    # these sets have values of whole numbers more, in words; empty where all can.
-    breaks: Callable[[Mesh, Sequence[str]], str] | None = None
-
-
-def find(
-    formats: Mapping[str, Format], path: Path, name: str | None, *, writing: bool = False
-) -> Format:
-    """The format of that name, or of the longest ending that fits; else an error lists all."""
-    if name is not None:
-        check_choice("format", name, sorted(formats))
-        return formats[name]
-    endings = {e: f for f in formats.values() for e in f.extensions}
-    found = [e for e in endings if path.name.lower().endswith(e)]
-    if not found:
-        how = "name the format" if writing else "name the format by --format (in Python format=)"
-        known = " ".join(sorted(endings))
-        raise MeshprepError(
-            f"{path}: cannot tell the format from the name: use one of {known}, {how}, "
-            "or leave others to  meshio convert"
-        )
-    return endings[max(found, key=len)]
-
-
-# The key of :attr:`meshprep.mesh.Mesh.extras` with the time of all values, by its text.
-TIME = "time step"
-# The attribute of values at a time step after the first, its number from 1.
-STEP = "step"
-# What MED files say of their fields: by name, the step and attributes of the field and of the step.
-MED_FIELDS = "med:fields"
-# Values of the whole mesh, by name.
-FIELD_DATA = "field data"
-# The name of the mesh in a MED file, and what the file says of it.
-MED_MESH = "med:mesh"
-# What VTU files say of their arrays, by place: roles (``Scalars``) and names of components.
-VTU_ARRAYS = "vtu:arrays"
-# Arrays that hold group numbers, under the names that formats and meshio give them.
-_SAME = (
-    *("su2:tag", "medit:ref", "nastran:ref", "cell_tags", "point_tags", "tetgen:ref", "ugrid:ref"),
-    *("netgen:index", "avsucd:material", "obj:group_ids", "exodus:block", "abaqus:type"),
+from ..registry.entries import (
+    LoadedEntries,
+    RegistryEntry,
+    import_from,
+    in_one_line,
+    named_errors,
 )
-GROUP_ARRAYS = {"gmsh:physical": "physical", "gmsh:geometrical": "entity"}
-GROUP_ARRAYS |= {name: name for name in _SAME}
-GROUP_PREFIX = "group:"
+from ..registry.formats import FORMATS as NAMES
+from .format import Format
+from .format.calls import check_call
+from .guard import guarded
+
+# What meshprep calls of a format, and the arguments that it gives.
+_CALLS = {
+    "read": ("path",),
+    "write": ("mesh", "path"),
+    "losses": ("mesh",),
+    "reduce": ("mesh",),
+}
 
 
-def group_of_array(name: str) -> str | None:
-    """The tag that an array of integers of this name is, or None for plain values."""
-    if name.startswith(GROUP_PREFIX):
-        return name.removeprefix(GROUP_PREFIX)
-    return GROUP_ARRAYS.get(name)
+def _format_of_entry(entry: RegistryEntry) -> Format:
+    """The format of an entry of meshprep."""
+    format: Format = import_from(entry.function)
+    format = replace(
+        format, name=entry.name, extensions=entry.endings, description=entry.help
+    )
+    if not format.guarded:
+        return format
+    if format.write is None:
+        write = None
+    else:
+        write = partial(_write_guarded, format)
+    return replace(format, read=partial(_read_guarded, format), write=write)
 
 
-def array_of_group(name: str) -> str:
-    """The name of the array that a tag is written as: the inverse of :func:`group_of_array`."""
-    for array, tag in GROUP_ARRAYS.items():
-        if tag == name:
-            return array
-    return f"{GROUP_PREFIX}{name}"
+def _read_guarded(format: Format, path: Path, **options: Any) -> Mesh:
+    with guarded(f"not a readable {format.name} file"):
+        return format.read(path, **options)
 
 
-@dataclass(frozen=True)
-class Values:
-    """Values on nodes or cells that a format can carry."""
-
-    kinds: str = "iuf"  # NumPy's letters of the kinds of number: ``i``, ``u``, ``f``
-    # Components a row may have; empty for any number. One row is one axis of components.
-    widths: tuple[int, ...] = ()
-    name: str = r"[^\x00-\x1f]+"  # pattern that names must match
-    # By dtype name: types that are widened, without a change of value, since the format lacks them.
-    cast: tuple[tuple[str, str], ...] = ()
-    lacks: tuple[str, ...] = ()  # dtype names that the format has no place for
-    numbers: bool = False  # the numbers of the elements, from 1 to 2^31-1, whatever the kinds are
+def _write_guarded(format: Format, mesh: Mesh, path: Path, **options: Any) -> None:
+    assert format.write is not None
+    with guarded(f"format '{format.name}' could not be written"):
+        format.write(mesh, path, **options)
 
 
-@dataclass(frozen=True)
-class Capabilities:
-    """What a format can carry."""
+def _format_of_package(format: Any, described: str) -> Format:
+    """The format that another package adds, whose errors name the package."""
+    if not isinstance(format, Format):
+        raise MeshprepError(
+            f"{described} is a {type(format).__name__}: its entry point must name a "
+            "meshprep.io.format.Format"
+        )
+    for ending in format.extensions:
+        if not ending.startswith(".") or ending != ending.lower():
+            raise MeshprepError(
+                f"{described}: the ending '{ending}' must begin with a dot and have no "
+                "capital letters"
+            )
+    checked: dict[str, Any] = {}
+    for task, arguments in _CALLS.items():
+        function = getattr(format, task)
+        if function is None and task in ("write", "reduce"):
+            continue
+        with named_errors(described):
+            check_call(task, function, arguments)
+        checked[task] = partial(_call_of_package, function, task, described)
+    return replace(format, **checked)
 
-    cell_types: tuple[str, ...]  # cells of the highest dimension and below
-    # Cells below the highest dimension: ``"any"`` or ``"facets"`` (one below).
-    lower: str = "any"
-    # The order in which types come back; empty where it is that of the file.
-    type_order: tuple[str, ...] = ()
-    node_values: Values | None = None
-    cell_values: Values | None = None
-    values_on: str = "all"  # which cells have values: ``"all"`` or ``"top"``
-    step: str = ""  # the attribute by which values of one name are several, such as steps of time
-    # The name of the one group number that a cell has, where there is only one, without a name of
-    # its own in the file; ``"*"``: every tag, as arrays of integers; None: no groups.
-    tag: str | None = None
-    # Groups of another name become ``tag`` where there are none of that name.
-    other_tags: bool = True
-    node_tag: str | None = None  # the same for nodes
-    tag_on: str = "all"  # which cells have group numbers: ``"all"`` or ``"facets"``
-    group_names: bool = False
-    lists: tuple[str, ...] = ()  # kinds of index lists (``attrs["kind"]``)
-    plane: bool = False  # coordinates of two numbers a node stay so; elsewhere a zero is added
-    extras: tuple[str, ...] = ()  # keys of :attr:`meshprep.mesh.Mesh.extras`
+
+# What a function of a format has to give, and that in words.
+_RESULTS: dict[str, tuple[type, str]] = {
+    "read": (Mesh, "a meshprep.Mesh"),
+    "losses": (list, "a list of texts"),
+    "reduce": (Mesh, "a meshprep.Mesh"),
+}
+
+
+def _call_of_package(
+    function: Callable[..., Any], task: str, described: str, *arguments: Any, **options: Any
+) -> Any:
+    """Call a function of another package; its own errors become one line."""
+    try:
+        result = function(*arguments, **options)
+    except (MeshprepError, OSError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        raise MeshprepError(
+            f"{described}: {task} fails: {in_one_line(error)}: look into the file, or "
+            "use another format"
+        ) from error
+    if task in _RESULTS:
+        kind, words = _RESULTS[task]
+        if not isinstance(result, kind):
+            raise MeshprepError(
+                f"{described}: {task} gave a {type(result).__name__}: it must give {words}"
+            )
+    return result
+
+
+class LoadedFormats(LoadedEntries[Format]):
+    """The formats, each with the name that it is registered under."""
+
+    def __getitem__(self, name: str) -> Format:
+        return replace(super().__getitem__(name), name=name)
+
+
+FORMATS = LoadedFormats(
+    registry=NAMES, from_entry=_format_of_entry, from_package=_format_of_package
+)
+
+
+def find(path: Path, name: str | None, *, writing: bool = False) -> Format:
+    """The format of that name, or of the longest fitting ending; the error lists all."""
+    if name is not None:
+        if name not in FORMATS:
+            check_choice("format", name, sorted(FORMATS))
+        return FORMATS[name]
+    format = find_by_ending(path)
+    if format is not None:
+        return format
+    if writing:
+        advice = "name the format"
+    else:
+        advice = "name the format by --format (in Python format=)"
+    raise MeshprepError(
+        f"{path}: cannot tell the format from the name: use one of "
+        f"{' '.join(sorted(_all_endings()))}, {advice}, "
+        "or leave others to  meshio convert"
+    )
+
+
+def find_by_ending(path: Path) -> Format | None:
+    """The format of the longest ending that fits, None where there is none.
+
+    Endings of meshprep's formats mean these, whatever is installed.
+
+    Raises MeshprepError where only formats of other packages can have the ending, and one
+    of them cannot be loaded, or several have it.
+    """
+    by_ending: dict[str, str] = {}
+    for entry in NAMES.entries:
+        by_ending |= dict.fromkeys(entry.endings, entry.name)
+    ending = _longest_ending(path, by_ending)
+    if ending is not None:
+        return FORMATS[by_ending[ending]]
+    return _find_added_by_ending(path)
+
+
+def _longest_ending(path: Path, endings: Iterable[str]) -> str | None:
+    fitting = [ending for ending in endings if path.name.lower().endswith(ending)]
+    return max(fitting, key=len, default=None)
+
+
+def _find_added_by_ending(path: Path) -> Format | None:
+    """The format of another package with the longest ending that fits."""
+    fitting: dict[str, list[Format]] = {}
+    errors: list[MeshprepError] = []
+    for name in NAMES.added:
+        try:
+            format = FORMATS[name]
+        except MeshprepError as error:
+            errors.append(error)
+            continue
+        ending = _longest_ending(path, format.extensions)
+        if ending is not None:
+            fitting.setdefault(ending, []).append(format)
+    if fitting:
+        chosen = fitting[max(fitting, key=len)]
+        if len(chosen) > 1:
+            names = " and ".join(f"'{format.name}'" for format in chosen)
+            raise MeshprepError(
+                f"{path}: the formats {names} of other packages have the same ending: name "
+                "one by --format (in Python format=)"
+            )
+        return chosen[0]
+    # The package that cannot be loaded may be the one with the ending.
+    if errors:
+        raise errors[0]
+    NAMES.refuse_taken()
+    return None
+
+
+def _all_endings() -> Iterator[str]:
+    for format in FORMATS.values():
+        yield from format.extensions
+
+
+def find_folder(path: Path, name: str | None) -> Format | None:
+    """The format, of that name where one is given, whose mesh is a folder or lies in it."""
+    candidates = [entry.name for entry in NAMES.entries if entry.in_folders]
+    if path.is_dir():
+        candidates += NAMES.added
+    for candidate in candidates:
+        if name in (None, candidate):
+            format = FORMATS[candidate]
+            if format.folder is not None and format.folder(path) is not None:
+                return format
+    return None

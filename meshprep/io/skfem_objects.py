@@ -16,8 +16,12 @@ from ..mesh.cells import shape_of
 CLASS = "skfem:class"
 BOUNDARY, INSIDE, SUBDOMAIN = "skfem:boundary", "skfem:inside", "skfem:subdomain"
 TYPES = {
-    **{"MeshLine1": "line", "MeshTri1": "triangle", "MeshQuad1": "quad"},
-    **{"MeshTet1": "tetra", "MeshHex1": "hexahedron", "MeshWedge1": "wedge"},
+    "MeshLine1": "line",
+    "MeshTri1": "triangle",
+    "MeshQuad1": "quad",
+    "MeshTet1": "tetra",
+    "MeshHex1": "hexahedron",
+    "MeshWedge1": "wedge",
 }
 # Node k of a hexahedron in the order of VTK is scikit-fem's node HEX[k].
 HEX = (0, 3, 6, 2, 1, 5, 7, 4)
@@ -46,35 +50,51 @@ def from_skfem(source: Any) -> Mesh:
     name = type(source).__name__
     if name not in TYPES:
         raise MeshprepError(
-            f"a scikit-fem mesh of class {name} is not supported: use one of {', '.join(TYPES)}, "
-            "or make a meshprep.Mesh of tables such as Basis.element_dofs"
+            f"a scikit-fem mesh of class {name} is not supported: use one of "
+            f"{', '.join(TYPES)}, or make a meshprep.Mesh of tables such as "
+            "Basis.element_dofs"
         )
+    # Turn rows into columns, and the corners of hexahedra into VTK's order.
     points = np.asarray(source.p, dtype=np.float64).T
     if points.shape[1] == 1:
         points = np.pad(points, ((0, 0), (0, 1)))
     cells = np.asarray(source.t).T
     if name == "MeshHex1":
         cells = cells[:, HEX]
-    settings = {f.name: getattr(source, f.name) for f in fields(source) if f.name not in _ARRAYS}
+    # Keep the class and its settings, for the way back.
+    settings = {
+        f.name: getattr(source, f.name) for f in fields(source) if f.name not in _ARRAYS
+    }
     extras = {CLASS: (type(source), settings)}
     parts = (source.subdomains or {}).items()
-    inside = [IndexList(n, "cells", np.asarray(c), {"kind": SUBDOMAIN}) for n, c in parts]
+    inside = [
+        IndexList(name=n, set="cells", index=np.asarray(c), attrs={"kind": SUBDOMAIN})
+        for n, c in parts
+    ]
     lists = [*_boundary_lists(source), *inside]
     mesh, _ = assemble(
-        np.ascontiguousarray(points), [Block(TYPES[name], cells)], lists=lists, extras=extras
+        points=np.ascontiguousarray(points),
+        blocks=[Block(TYPES[name], cells)],
+        lists=lists,
+        extras=extras,
     )
     validate(mesh)
     return mesh
 
 
 def _boundary_lists(source: Any) -> Iterator[IndexList]:
-    for name, found in (source.boundaries or {}).items():
-        facets = np.asarray(found)
-        yield IndexList(name, "nodes", source.facets[:, facets].T, {"kind": BOUNDARY})
-        if getattr(found, "ori", None) is not None:
+    for name, boundary in (source.boundaries or {}).items():
+        facets = np.asarray(boundary)
+        yield IndexList(
+            name=name,
+            set="nodes",
+            index=source.facets[:, facets].T,
+            attrs={"kind": BOUNDARY},
+        )
+        if getattr(boundary, "ori", None) is not None:
             # The side of a facet is told by the cell on it.
-            cells = source.f2t[np.asarray(found.ori), facets]
-            yield IndexList(name, "cells", cells, {"kind": INSIDE})
+            cells = source.f2t[np.asarray(boundary.ori), facets]
+            yield IndexList(name=name, set="cells", index=cells, attrs={"kind": INSIDE})
 
 
 def to_skfem(mesh: Mesh) -> Any:
@@ -89,8 +109,8 @@ def to_skfem(mesh: Mesh) -> Any:
     Returns
     -------
     skfem.Mesh
-        Facets and edges are numbered by scikit-fem itself, from the new order. A triangle's nodes
-        ascend, as scikit-fem has it.
+        Facets and edges are numbered by scikit-fem itself, from the new order. A triangle's
+        nodes ascend, as scikit-fem has it.
 
     Raises
     ------
@@ -99,26 +119,36 @@ def to_skfem(mesh: Mesh) -> Any:
     MissingPackageError
         Where scikit-fem is not installed.
     """
-    kind = mesh.sets["cells"].cell_type if "cells" in mesh.sets else None
+    if "cells" in mesh.sets:
+        kind = mesh.sets["cells"].cell_type
+    else:
+        kind = None
     if kind not in TYPES.values() or mesh.coordinates is None:
         raise MeshprepError(
-            f"scikit-fem takes cells of one type of first order ({', '.join(TYPES.values())}), "
+            "scikit-fem takes cells of one type of first order "
+            f"({', '.join(TYPES.values())}), "
             f"not {kind or 'several types'}"
         )
     made_of, settings = mesh.extras.get(CLASS) or (_class_of(str(kind)), {})
+    # Turn rows into columns again, and VTK's order of corners into scikit-fem's.
     cells = mesh.cell_map("cells").table
     if kind == "hexahedron":
         cells = cells[:, np.argsort(HEX)]
-    points, dim = mesh.coordinates, shape_of(str(kind)).dim
+    points = mesh.coordinates
+    dim = shape_of(str(kind)).dim
     # flat where the coordinates beyond the dimension of the cells are all zero
-    points = points if points[:, dim:].any() else points[:, :dim]
-    made = made_of(
+    if points[:, dim:].any():
+        points = points
+    else:
+        points = points[:, :dim]
+    skfem_mesh = made_of(
         doflocs=np.ascontiguousarray(points.T), t=np.ascontiguousarray(cells.T), **settings
     )
-    boundaries = dict(_boundaries(mesh, made))
+    boundaries = dict(_boundaries(mesh, skfem_mesh))
     subdomains = dict(_subdomains(mesh))
-    made._boundaries, made._subdomains = boundaries or None, subdomains or None
-    return made
+    skfem_mesh._boundaries = boundaries or None
+    skfem_mesh._subdomains = subdomains or None
+    return skfem_mesh
 
 
 def _class_of(kind: str) -> Any:
@@ -130,21 +160,26 @@ def _class_of(kind: str) -> Any:
 def _boundaries(mesh: Mesh, made: Any) -> Iterator[tuple[str, NDArray[Any]]]:
     from skfem.generic_utils import OrientedBoundary
 
+    # scikit-fem numbers facets anew: find those of each boundary by their nodes.
     inside = {i.name: i.index for i in mesh.lists if i.attrs.get("kind") == INSIDE}
-    wanted = {i.name: i.index for i in mesh.lists if i.attrs.get("kind") == BOUNDARY}
+    facets_by_name = {
+        i.name: i.index for i in mesh.lists if i.attrs.get("kind") == BOUNDARY
+    }
     dim = shape_of(str(mesh.sets["cells"].cell_type)).dim
     lower = [s for s in mesh.cell_sets if shape_of(str(s.cell_type)).dim == dim - 1]
     for s in lower:
-        for name, rows in _groups(mesh, s.name):
-            wanted[name] = mesh.cell_map(s.name).table[rows]
-    if not wanted:
+        for name, rows in _elements_by_group(mesh, s.name):
+            facets_by_name[name] = mesh.cell_map(s.name).table[rows]
+    if not facets_by_name:
         return
     found = np.split(
-        _find_rows(made.facets.T, np.concatenate([*wanted.values()])),
-        np.cumsum([len(rows) for rows in wanted.values()])[:-1],
+        _index_of_rows(made.facets.T, np.concatenate([*facets_by_name.values()])),
+        np.cumsum([len(rows) for rows in facets_by_name.values()])[:-1],
     )
-    for name, facets in zip(wanted, found, strict=True):
+    for name, facets in zip(facets_by_name, found, strict=True):
         if name in inside:
+            # The orientation is 1 where the cell on the wanted side is the second one of
+            # the facet.
             other = made.f2t[1, facets] == inside[name]
             facets = OrientedBoundary(facets, other.astype(np.int64))
         yield name, facets
@@ -154,10 +189,10 @@ def _subdomains(mesh: Mesh) -> Iterator[tuple[str, NDArray[Any]]]:
     for i in mesh.lists:
         if i.attrs.get("kind") == SUBDOMAIN:
             yield i.name, np.array(i.index)
-    yield from _groups(mesh, "cells")
+    yield from _elements_by_group(mesh, "cells")
 
 
-def _groups(mesh: Mesh, set_name: str) -> Iterator[tuple[str, NDArray[Any]]]:
+def _elements_by_group(mesh: Mesh, set_name: str) -> Iterator[tuple[str, NDArray[Any]]]:
     """Each group of a set: its name, and the elements in it."""
     for t in mesh.tags:
         if t.set != set_name:
@@ -168,8 +203,8 @@ def _groups(mesh: Mesh, set_name: str) -> Iterator[tuple[str, NDArray[Any]]]:
             yield name, np.flatnonzero(np.isin(t.values, rows)).astype(np.int32)
 
 
-def _find_rows(table: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.int32]:
-    """Where each of these rows stands in a table, whatever the order inside rows. O(n log n)."""
+def _index_of_rows(table: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.int32]:
+    """The index of each of these rows in a table, for any order within rows. O(n log n)."""
     from .validate import first_equal
 
     both = np.sort(np.concatenate([table, rows]), axis=1)

@@ -1,4 +1,4 @@
-"""What every mesh must satisfy, whatever file it came from; linear time and little memory."""
+"""What every mesh must satisfy, whatever its format; linear time and little memory."""
 
 from collections.abc import Sequence
 
@@ -14,35 +14,49 @@ from ..mesh.cells import shape_of
 from ..topology import unattached
 
 
-def validate(mesh: Mesh, dimension: int | None = None) -> None:
+def validate(mesh: Mesh, dimension: int | None = None, *, overlaid: bool = False) -> None:
     """Raise MeshprepError unless loops can run over this mesh.
 
     Coordinates are finite; there are cells; no cell names a node twice; no two cells of the
-    highest dimension have the same nodes; every lower cell but a vertex is a face or an edge of a
-    cell of the highest dimension. Indices were checked when the mesh was made. Expected O(size).
+    highest dimension have the same nodes; every lower cell but a vertex is a face or an
+    edge of a cell of the highest dimension. Indices were checked when the mesh was made.
+    Expected O(size).
 
-    ``dimension``, which must be the highest there is or 0 for it, accepts lower cells that are no
-    face or edge: loops run over the cells of this dimension, the others are carried along.
+    ``dimension``, which must be the highest there is or 0 for it, accepts lower cells that
+    are no face or edge: loops run over the cells of this dimension, the others are carried
+    along. ``overlaid`` accepts cells of the same nodes.
     """
     cells = [s for s in mesh.cell_sets if s.size and shape_of(str(s.cell_type)).dim > 0]
     if not cells:
-        raise MeshprepError("there are no cells: the file needs lines, faces or volumes to work on")
+        raise MeshprepError(
+            "there are no cells: the file needs lines, faces or volumes to work on"
+        )
+    # Loops run over the cells of the highest dimension; lower ones are their borders.
     highest = max(shape_of(str(s.cell_type)).dim for s in cells)
     if dimension not in (None, 0, highest):
         raise MeshprepError(
             f"dimension {dimension} was asked for, but the highest cells are of dimension "
             f"{highest}: leave --dimension (in Python dimension) out or use {highest}"
         )
-    loose = [] if dimension is not None else [lambda: _check_attached(mesh, cells, highest)]
+    if dimension is not None:
+        loose = []
+    else:
+        loose = [lambda: _check_attached(mesh, cells, highest)]
     at_once(
-        lambda: _check_coordinates(mesh), lambda: _check_repetitions(mesh, cells, highest), *loose
+        lambda: _check_coordinates(mesh),
+        lambda: _check_repetitions(
+            mesh=mesh, cells=cells, highest=highest, overlaid=overlaid
+        ),
+        *loose,
     )
 
 
-def _check_repetitions(mesh: Mesh, cells: Sequence[ElementSet], highest: int) -> None:
+def _check_repetitions(
+    mesh: Mesh, cells: Sequence[ElementSet], highest: int, *, overlaid: bool
+) -> None:
     hashes = {s.name: _check_repeated(mesh, s) for s in cells}
     for s in cells:
-        if shape_of(str(s.cell_type)).dim == highest:
+        if shape_of(str(s.cell_type)).dim == highest and not overlaid:
             _check_duplicates(mesh, s, hashes[s.name])
 
 
@@ -52,7 +66,9 @@ def _check_coordinates(mesh: Mesh) -> None:
         return
     bad = int(np.argmin(good.all(axis=1)))
     place = " ".join(f"{x:g}" for x in points[bad])
-    raise MeshprepError(f"node {bad + 1} has the coordinates {place}: they must be finite numbers")
+    raise MeshprepError(
+        f"node {bad + 1} has the coordinates {place}: they must be finite numbers"
+    )
 
 
 def _check_repeated(mesh: Mesh, cells: ElementSet) -> NDArray[np.uint64]:
@@ -65,7 +81,8 @@ def _check_repeated(mesh: Mesh, cells: ElementSet) -> NDArray[np.uint64]:
             raise MeshprepError(
                 f"cell {begin + row + 1} of set '{cells.name}' names node "
                 f"{table[begin + row, column] + 1} twice: "
-                "degenerate cells are not supported, remove them or split them into other types"
+                "degenerate cells are not supported, remove them or split them into other "
+                "types"
             )
     return hashes
 
@@ -90,10 +107,12 @@ def _check_attached(mesh: Mesh, cells: Sequence[ElementSet], highest: int) -> No
     name, rows = next(iter(loose.items()))
     count = sum(r.size for r in loose.values())
     raise MeshprepError(
-        f"{count} lower-dimension cells (the first: cell {rows[0] + 1} of set '{name}') are no "
-        f"face or edge of a cell of dimension {highest}: use --dimension {highest} (in Python "
-        f"dimension={highest}) to run over those cells and carry the others along, or split the "
-        "file"
+        f"{count} lower-dimension cells (the first: cell {rows[0] + 1} of set '{name}') "
+        "are no face or edge of a cell of dimension "
+        f"{highest}: use --dimension {highest} (in "
+        "Python "
+        f"dimension={highest}) to run over those cells and carry the others along, or "
+        "split the file"
     )
 
 
@@ -101,8 +120,8 @@ def _check_attached(mesh: Mesh, cells: Sequence[ElementSet], highest: int) -> No
 def hash_cells(table: Int32s, hashes: UInt64s) -> tuple[int, int]:
     """Fill in a number for every row; returns where a row first repeats a node.
 
-    Row and column, or (-1, -1). The numbers do not depend on the order of the nodes; they are good
-    where no row repeats one. O(size).
+    Row and column, or (-1, -1). The numbers do not depend on the order of the nodes; they
+    are good where no row repeats one. O(size).
     """
     for i in range(len(table)):
         total = np.uint64(0)
@@ -118,21 +137,26 @@ def hash_cells(table: Int32s, hashes: UInt64s) -> tuple[int, int]:
 
 
 def first_duplicate(table: Int32s, hashes: UInt64s) -> tuple[int, int]:
-    """The first cell whose nodes an earlier cell has, after that one; (-1, -1) if there is none.
+    """The first cell after that one with the nodes of an earlier cell; (-1, -1) if none.
 
-    No row of ``table`` may repeat a node; ``hashes`` are from :func:`hash_cells`. O(n log n) on
-    numbers; only cells that share theirs with another one are looked at closely.
+    No row of ``table`` may repeat a node; ``hashes`` are from :func:`hash_cells`. O(n log
+    n) on numbers; only cells that share theirs with another one are looked at closely.
     """
     ordered = np.sort(hashes)
     shared = ordered[1:][ordered[1:] == ordered[:-1]]
-    rows = np.flatnonzero(np.isin(hashes, shared)) if shared.size else np.empty(0, np.int64)
+    if shared.size:
+        rows = np.flatnonzero(np.isin(hashes, shared))
+    else:
+        rows = np.empty(0, np.int64)
     first = rows[first_equal(np.sort(table[rows], axis=1))]
     again = np.flatnonzero(first != rows)[:1]
-    return (int(first[again[0]]), int(rows[again[0]])) if again.size else (-1, -1)
+    if again.size:
+        return (int(first[again[0]]), int(rows[again[0]]))
+    return (-1, -1)
 
 
 def first_equal(rows: NDArray[np.integer]) -> Int64s:
-    """For each row of a table the first one that equals it, which may be itself. O(n log n)."""
+    """For each row of a table the first equal row, which may be itself. O(n log n)."""
     factors = np.random.default_rng(0).integers(2**63, size=rows.shape[1], dtype=np.uint64)
     key = rows.astype(np.uint64) @ factors
     order = np.argsort(key, kind="stable")

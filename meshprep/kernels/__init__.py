@@ -1,8 +1,8 @@
-"""Compiled functions: how they are compiled and kept, and run on all cores."""
+"""Compiled functions: decorators, the cache of machine code, and work on all cores."""
 
-from meshprep_runtime.kernel.compiler import import_numba
+from meshprep_runtime._numba.installed import import_numba
 
-# what is wrong with numba, or its environment, is one line
+# A fault of numba, or of its environment, is an error of one line.
 import_numba()
 
 from meshprep_runtime.types.maps import (  # noqa: E402
@@ -16,7 +16,7 @@ from meshprep_runtime.types.maps import (  # noqa: E402
 )
 
 from .arrays import UInt32s  # noqa: E402
-from .compiled import KERNELS, clock, helper, inlined, kernel  # noqa: E402
+from .compiled import KERNELS, arrayless, clock, helper, inlined, kernel  # noqa: E402
 
 __all__ = [
     "KERNELS",
@@ -28,6 +28,7 @@ __all__ = [
     "UInt8s",
     "UInt32s",
     "UInt64s",
+    "arrayless",
     "clock",
     "helper",
     "inlined",

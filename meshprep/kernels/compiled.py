@@ -1,64 +1,69 @@
 """The decorators of every compiled function of meshprep.
 
-A ``kernel`` is called from Python; a ``helper`` by kernels and helpers only, which spares it the
-way in from Python. Both are numba's ``njit``, with numba's own cache: in a folder named by a digest
-of all that went into a kernel (:mod:`machine_code`), so that no change is missed.
+A ``kernel`` is called from Python; a ``helper`` only by kernels and helpers, so that it
+needs no wrapper for Python. Both are numba's ``njit`` with numba's own cache. The cache
+lies in a folder named by a digest of all that went into a kernel (:mod:`machine_code`), so
+that no change is missed.
 """
 
-import gc
 import hashlib
 import threading
 import time
 from collections.abc import Callable
 from functools import update_wrapper
 from pathlib import Path
-from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import event
-from numba.core.options import DefaultOptions
 
+from meshprep_runtime._numba import compiling
+from meshprep_runtime._numba.installed import cache_beside_source
 from meshprep_runtime.kernel import cache
-from meshprep_runtime.kernel.analysis import INNER
 
 from .machine_code import digest, folder, forget_unused, mark_used, tuples
 
-__all__ = ["KERNELS", "clock", "from_python", "helper", "inlined", "kernel"]
+__all__ = ["KERNELS", "arrayless", "clock", "from_python", "helper", "inlined", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Whether references to arrays are counted: an atomic addition an array and a call. A helper that is
-# not told takes after its caller. Where a version of numba lacks the option, all are counted, and
-# code takes twice as long.
-COUNTED = hasattr(DefaultOptions, "_nrt")
-# Every kernel of the modules that were imported.
+# All kernels of the modules that were imported.
 KERNELS: list[Any] = []
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function called from Python without the GIL; of a helper, a second function."""
-    made = from_python(function)
-    KERNELS.append(made)
-    return made
+    """Compile a function that Python calls; it runs without the GIL.
+
+    Of a helper it makes a second function.
+    """
+    compiled = from_python(function)
+    KERNELS.append(compiled)
+    return compiled
 
 
 def helper(function: Function) -> Function:
     """Compile a function that only kernels and helpers call."""
-    return _helper(function)
+    return _helper(function, compiling.count_references(True))
+
+
+def arrayless(function: Function) -> Function:
+    """A helper that makes no arrays: references to arrays are not counted in it.
+
+    One that takes many arrays compiles in half the time, and calls of it cost less.
+    """
+    return _helper(function, compiling.count_references(False))
 
 
 def inlined(function: Function) -> Function:
     """A helper of innermost loops: its code goes into the caller's, whatever its size.
 
-    It must not make arrays: references to those that it is given are not counted, which would cost
-    an atomic addition an array wherever one call leads to another.
+    It must not make arrays: references to arrays are not counted in it, since counting
+    would cost an atomic addition for each array of each call.
     """
-    return _helper(function, forceinline=True)
+    return _helper(function, compiling.FORCE_INLINE | compiling.count_references(False))
 
 
 def from_python(function: Function) -> Function:
-    """A function, or a helper that is to be tested, as something that Python can call."""
+    """A function that Python can call, of a function or of a helper under test."""
     return cast(Function, CachedKernel(getattr(function, "py_func", function)))
 
 
@@ -67,53 +72,61 @@ def clock() -> float:
     return time.perf_counter() - _COMPILING.seconds()
 
 
-def _helper(function: Function, **options: bool) -> Function:
+def _helper(function: Function, options: dict[str, Any]) -> Function:
+    """Compile a helper with further options of numba."""
     jit: Any = numba.njit
-    counts = {"_nrt": not options.get("forceinline", False)} if COUNTED else {}
-    made = jit(**(INNER | options | counts))(function)
+    dispatcher = jit(**(compiling.INNER | options))(function)
 
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise TypeError(f"{function.__qualname__} is a helper: only kernels can call it")
 
-    # There is nothing that Python could call, and it would try.
-    made._insert, made._compile_for_args = (lambda *overload: None), refuse
-    return cast(Function, made)
+    compiling.refuse_python(dispatcher, refuse)
+    return cast(Function, dispatcher)
 
 
 class CachedKernel:
     """A kernel that numba compiles and keeps by its documented means.
 
-    numba keeps machine code beside the file that a function names as its source: here one in a
-    folder that a digest names, of the kernel and of meshprep's named tuples, which numba knows by
-    their names alone. It adds the types of a call under the next free number, so that
-    two processes that do so at once could take one number for two types; whoever compiles locks
-    the folder, and seals it before others may write.
+    numba keeps machine code beside the file that a function names as its source. Here this
+    is a file in a folder named by a digest of the kernel, and of meshprep's named tuples,
+    which numba knows only by their names. numba stores the types of a call under the next
+    free number, so that two processes at once could take one number for two types. So a
+    process that compiles locks the folder, and seals it before others may write.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
         self.py_func = function
-        self._made: Any = None
-        # what a thread of this number locked when it began to compile
+        self._dispatcher: Any = None
+        # The thread that is compiling, and its lock.
         self._locked: tuple[int, cache.Lock] | None = None
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        made = self._made or self._make()
+        dispatcher = self._dispatcher or self._make()
         try:
-            return made(*args, **named)
+            return dispatcher(*args, **named)
+        except OSError as error:
+            # Kernels open no files: numba could not write machine code.
+            if self._folder is None:
+                raise
+            cache.keep_nothing(cache.named_root() or self._folder, error)
+            self._dispatcher = None
+            return self._make()(*args, **named)
         finally:
             if self._locked is not None:
                 self._keep()
 
     @property
     def stats(self) -> Any:
-        """Calls by types of arguments: found in the cache, and not."""
-        return (self._made or self._make()).stats
+        """Calls by types of arguments: found in the cache, and not found."""
+        return compiling.cache_use(self._dispatcher or self._make())
 
     @property
     def overloads(self) -> dict[Any, Any]:
-        """What was compiled, by types of arguments."""
-        return {} if self._made is None else dict(self._made.overloads)
+        """The compiled functions by types of arguments."""
+        if self._dispatcher is None:
+            return {}
+        return compiling.overloads(self._dispatcher)
 
     @property
     def signatures(self) -> list[Any]:
@@ -121,75 +134,74 @@ class CachedKernel:
         return list(self.overloads)
 
     def lock(self) -> None:
-        """Called where numba begins to compile the kernel for further types."""
-        if self._place is not None:
-            self._locked = (threading.get_ident(), cache.Lock(self._place))
-            forget_unused(self._place.parents[1])
+        """Lock the folder; called when numba begins to compile the kernel for new types."""
+        if self._folder is not None:
+            self._locked = (threading.get_ident(), cache.Lock(self._folder))
+            forget_unused(self._folder.parents[1])
 
     def _make(self) -> Any:
-        function, place = self.py_func, folder()
+        """Make the dispatcher, with a cache in the kernel's folder if there is one."""
+        function = self.py_func
+        parent = folder()
         key = hashlib.sha256(f"{tuples()} {digest(function)}".encode()).hexdigest()[:32]
         name = f"{function.__module__}.{function.__qualname__}-{key}"
-        kept = None if place is None else cache.source(place / name, f"# {name}\n")
-        self._place: Path | None = None if kept is None else kept.parent
-        if self._place is not None:
-            mark_used(self._place)
-        own = function if kept is None else _standing_in(kept, function)
+        source = None
+        if parent is not None:
+            source = cache.source(parent / name, f"# {name}\n")
+        self._folder: Path | None = None
+        if source is not None:
+            self._folder = source.parent
+            mark_used(self._folder)
+            function = compiling.with_source(function, source)
         jit: Any = numba.njit
-        with cache.beside_its_source():
-            made = jit(nogil=True, no_cfunc_wrapper=True, cache=kept is not None)(own)
-        _COMPILING.told[made] = self
-        self._made = made
-        return made
+        options = compiling.NO_WRAPPER_FOR_C | {"nogil": True, "cache": source is not None}
+        with cache_beside_source():
+            dispatcher = jit(**options)(function)
+        _COMPILING.kernel_of[dispatcher] = self
+        self._dispatcher = dispatcher
+        return dispatcher
 
     def _keep(self) -> None:
-        """Seal what this thread has compiled."""
+        """Seal the folder that this thread has locked."""
         if self._locked is not None and self._locked[0] == threading.get_ident():
-            lock, self._locked = self._locked[1], None
+            lock = self._locked[1]
+            self._locked = None
             with lock:
                 cache.seal(lock.folder)
 
 
-def _standing_in(file: Path, function: Callable[..., Any]) -> Any:
-    """A copy of the function that names another file as its source."""
-    assert isinstance(function, FunctionType)
-    own = function.__code__.replace(co_filename=str(file))
-    twin = FunctionType(
-        own, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    return update_wrapper(twin, function, updated=())
-
-
-class _Compiling(event.Listener):
-    """Adds up the seconds; numba compiles one function at a time, with those that it calls."""
+class _Compiling:
+    """Adds up the seconds of compilation, and locks the folders of kernels meanwhile."""
 
     def __init__(self) -> None:
-        self._depth, self._begun, self._spent = 0, 0.0, 0.0
-        self._collecting = False
-        # kernels to tell, by what numba made of them
-        self.told: dict[Any, CachedKernel] = {}
+        self._begun: float | None = None
+        self._spent = 0.0
+        # The kernel of each dispatcher.
+        self.kernel_of: dict[Any, CachedKernel] = {}
 
-    def on_start(self, event: Any) -> None:
-        if self._depth == 0:
-            self._begun = time.perf_counter()
-            # looking for garbage meanwhile takes a tenth of the time, and finds little
-            self._collecting = gc.isenabled()
-            gc.disable()
-            if (kernel := self.told.get((event.data or {}).get("dispatcher"))) is not None:
-                kernel.lock()
-        self._depth += 1
+    def begin(self, dispatcher: Any) -> None:
+        """Called when numba begins to compile."""
+        self._begun = time.perf_counter()
+        kernel = self.kernel_of.get(dispatcher)
+        if kernel is not None:
+            kernel.lock()
 
-    def on_end(self, event: Any) -> None:
-        self._depth -= 1
-        if self._depth == 0:
-            self._spent += time.perf_counter() - self._begun
-            if self._collecting:
-                gc.enable()
+    def end(self) -> None:
+        """Called when numba has compiled."""
+        self._spent += self.seconds_under_way()
+        self._begun = None
 
     def seconds(self) -> float:
-        under_way = time.perf_counter() - self._begun if self._depth else 0.0
-        return self._spent + under_way
+        """The seconds of all compilation so far."""
+        return self._spent + self.seconds_under_way()
+
+    def seconds_under_way(self) -> float:
+        """The seconds of the compilation that has begun, if one has."""
+        if self._begun is None:
+            return 0.0
+        return time.perf_counter() - self._begun
 
 
 _COMPILING = _Compiling()
-event.register("numba:compile", _COMPILING)
+compiling.watch_compilation(_COMPILING.begin, _COMPILING.end)
+compiling.collect_no_garbage_while_compiling()

@@ -1,9 +1,10 @@
-"""Where the machine code of kernels lies: in the user's folder, and in packages built for it.
+"""Folders of the machine code of kernels: the user's, and that of a built package.
 
-Each kernel has a folder named by a digest of all that went into it (:mod:`compiled`), below one
-named by what it is compiled for: Python, the compiler and the processor. ``make wheel`` packs such
-a folder, compiled for a family of processors. Where it is not of this Python, this compiler or this
-family, and in other programs than ours, kernels are compiled on this machine.
+Each kernel has a folder named by a digest of all that went into it (:mod:`compiled`), in a
+folder named by Python, the compiler and the processor. ``make wheel`` packs such a folder,
+compiled for a family of processors. Kernels are compiled on this machine where the packed
+folder is not of this Python, this compiler and this family, and in other programs than
+ours.
 """
 
 import hashlib
@@ -17,72 +18,81 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from meshprep_runtime._numba.installed import processor
 from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.kernel.analysis import reach, stable
-from meshprep_runtime.kernel.cache import compiled_for, processor, root
+from meshprep_runtime.kernel.cache import compiled_for, root
 
-# Machine code that nothing has used for so long is removed.
+# Days after which machine code that nothing has used is removed.
 UNUSED_DAYS = 60
+# Seconds of a day.
 DAY = 86_400
-# The file that says that all kernels of usual runs are there.
+# A file that is there once all kernels of usual runs are compiled.
 USUAL_MADE = "usual"
+# The folder of machine code that came with the package.
 SHIPPED = Path(__file__).with_name("shipped")
+# The definition of a named tuple in the text of a module.
 NAMED_TUPLE = re.compile(rb"class \w+\(NamedTuple\):.*?(?=^\S|\Z)", re.M | re.S)
 
 
 def folder() -> Path | None:
-    """Where this process keeps machine code; None where ``MESHPREP_CACHE_DIR`` is empty."""
-    place = root()
-    return None if place is None else place / "kernels" / compiled_for(processor())
+    """The folder of machine code of this process; None where none can be written to."""
+    parent = root()
+    if parent is None:
+        return None
+    return parent / "kernels" / compiled_for(processor())
 
 
 def usual_made() -> bool:
-    """Whether what most runs need is compiled, or is not worth other processes."""
-    place = folder()
-    return place is None or thread_count() < 2 or (place / USUAL_MADE).exists()
+    """Whether the kernels of most runs are compiled, or are not worth other processes."""
+    parent = folder()
+    return parent is None or thread_count() < 2 or (parent / USUAL_MADE).exists()
 
 
 def why_not_shipped() -> str | None:
-    """Why machine code that came with the package is not used; None where it is, or none came."""
-    found, own = sorted(p.stem for p in SHIPPED.glob("*.zip")), compiled_for(processor())
-    if not found or own in found:
+    """Why the machine code of the package is not used; None if it is, or there is none."""
+    shipped_for = sorted(p.stem for p in SHIPPED.glob("*.zip"))
+    machine = compiled_for(processor())
+    if not shipped_for or machine in shipped_for:
         return None
     return (
-        f"this installation was compiled for {', '.join(found)}, and this machine is {own}: its "
-        "kernels are compiled here, once"
+        f"this installation was compiled for {', '.join(shipped_for)}, and this machine is "
+        f"{machine}: its kernels are compiled here, once"
     )
 
 
 @cache
 def digest(function: Callable[..., Any]) -> str:
-    """A digest of the code of a kernel, and of every function and value that it reaches."""
-    known = stable(reach(function))
-    if known is None:
-        raise AssertionError(f"{function}: reaches something that another process cannot name")
-    return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
+    """A digest of the code of a kernel, and of all functions and values it reaches."""
+    reached = stable(reach(function))
+    if reached is None:
+        raise AssertionError(
+            f"{function}: reaches something that another process cannot name"
+        )
+    return hashlib.sha256(repr(reached).encode()).hexdigest()[:32]
 
 
 @cache
 def tuples() -> str:
     """A digest of the named tuples of meshprep: their fields, and the order of these."""
-    found = hashlib.sha256()
+    definitions = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         for definition in NAMED_TUPLE.findall(path.read_bytes()):
-            found.update(definition)
-    return found.hexdigest()
+            definitions.update(definition)
+    return definitions.hexdigest()
 
 
-def mark_used(place: Path) -> None:
-    """Keep a kernel's folder for another while."""
+def mark_used(kernel_folder: Path) -> None:
+    """Note that a kernel's folder was used, so that it is not removed."""
     with suppress(OSError):
-        if time.time() - place.stat().st_mtime > DAY:
-            os.utime(place)
+        if time.time() - kernel_folder.stat().st_mtime > DAY:
+            os.utime(kernel_folder)
 
 
 @cache
-def forget_unused(place: Path) -> None:
-    """Remove what nothing has used for long; once a process that compiles."""
-    for path in place.glob("*/*"):
+def forget_unused(parent: Path) -> None:
+    """Remove machine code that nothing has used for long; once in each process."""
+    for path in parent.glob("*/*"):
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > UNUSED_DAYS * DAY:
                 path.unlink() if path.is_file() else shutil.rmtree(path)

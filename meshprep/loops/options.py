@@ -1,10 +1,11 @@
 """What can be chosen when preparing a mesh: one table for Python, commands and loops.toml.
 
-Each field of :class:`Options` carries an :class:`OptionRow`: its flag, its help, the commands that
-take it, and whether a loop may have its own in loops.toml. Name, type and default are the field's.
+Each field of :class:`Options` carries an :class:`OptionRow`: its flag, its help, the
+commands that take it, and whether a loop may have its own in loops.toml. Name, type and
+default are the field's.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from types import NoneType
@@ -12,11 +13,13 @@ from typing import Any, get_args, get_type_hints
 
 from meshprep_runtime.errors import MeshprepError, check_choice, check_integer, check_number
 
-# The block size of each target, where none is asked for.
-TARGETS = {"gpu": 256, "cpu": 2048}
-METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "none")
-PARTITIONERS = ("blocks", "contiguous", "metis")
+from ..registry.orders import ORDERS
+from ..registry.partitioners import PARTITIONERS
 
+# The default block size of each target: elements.
+TARGETS = {"gpu": 256, "cpu": 2048}
+
+# The commands that order, that cut into blocks, and that prepare meshes at all.
 ORDERING = ("reorder", "split")
 CUTTING = ("reorder", "plan", "split")
 EVERY = ("reorder", "plan", "sweep", "split")
@@ -24,23 +27,26 @@ EVERY = ("reorder", "plan", "sweep", "split")
 
 @dataclass(frozen=True)
 class OptionRow:
-    """What the table says of an option besides its name, type and default.
+    """A row of the table: an option besides its name, type and default."""
 
-    ``flag`` begins with ``--no-`` where the option is true without it. ``commands`` take it.
-    ``in_loops``: a table ``[loop.NAME]`` may set it for its loop. ``of_partitioner``: the value
-    goes to the partitioner, which checks it. ``least`` is the smallest number allowed.
-    """
-
-    flag: str
+    flag: str  # begins with ``--no-`` where the option is true without it
     help: str
-    commands: tuple[str, ...]
-    in_loops: bool = False
-    of_partitioner: bool = False
-    choices: tuple[str, ...] = ()
-    least: float | None = None
+    commands: tuple[str, ...]  # those that take it
+    in_loops: bool = False  # whether a table ``[loop.NAME]`` may set it for its loop
+    of_partitioner: bool = False  # whether the value goes to the partitioner, to be checked
+    # Whether it only matters to a partitioner that searches; others are not given it.
+    of_search: bool = False
+    choices: Collection[str] | None = None
+    least: float | None = None  # the smallest number allowed
 
 
-def _option(default: Any, flag: str, help: str, commands: tuple[str, ...], **more: Any) -> Any:
+def _option(
+    default: Any,
+    flag: str,
+    help: str,
+    commands: tuple[str, ...],
+    **more: Any,
+) -> Any:
     return field(default=default, metadata={"row": OptionRow(flag, help, commands, **more)})
 
 
@@ -55,29 +61,31 @@ class Options:
     order_time : float
         Seconds after which ``auto`` begins no further method.
     partition : str or None
-        A name in ``partition.PARTITIONERS``; None takes the target's: ``blocks`` for the GPU,
-        ``contiguous`` for the CPU and where the loop's set has its order already. Named for a loop
-        over such a set, or for a mesh that keeps its order, it gives blocks that list their
-        elements.
+        A name in ``partition.PARTITIONERS``; None takes the target's: ``blocks`` for the
+        GPU, ``contiguous`` for the CPU and where the loop's set has its order already.
+        Named for a loop over such a set, or for a mesh that keeps its order, it gives
+        blocks that list their elements.
     partition_options : mapping
         Options of the partitioner, by name; the next two go before them.
     effort : str or None
-        How long to search: ``"fast"``, ``"default"``, ``"strong"``, or a multiple of the default.
+        How long to search: ``"fast"``, ``"default"``, ``"strong"``, or a multiple of the
+        default; for the CPU, whose blocks are runs, there is no search unless ``partition``
+        asks for one.
     staged_bytes : int or None
         The most bytes that a block may stage.
     block_size : int or None
-        The largest number of elements in a block; a loop's own wins. None takes the target's: 256
-        for the GPU, 2,048 for the CPU.
+        The largest number of elements in a block; a loop's own wins. None takes the
+        target's: 256 for the GPU, 2,048 for the CPU.
     target : str
-        ``"gpu"``: compact blocks, and points grouped by the blocks that use them, for a GPU and for
-        the runtime on cores; ``"cpu"``: one banded order for an unchanged solver that streams
-        through its loops, cut where it stands.
+        ``"gpu"``: compact blocks, and points grouped by the blocks that use them, for a GPU
+        and for the runtime on cores; ``"cpu"``: one banded order for an unchanged solver
+        that streams through its loops, cut where it stands.
     sort_by_colour : bool
-        Sort the elements of each block by thread colour (leading loops, and blocks that list their
-        elements).
+        Sort the elements of each block by thread colour (leading loops, and blocks that
+        list their elements).
     own_blocks : bool
-        Blocks of its own, as lists of elements, for a loop whose set has its order already, where
-        they load at least 1 % less than runs of that order.
+        Blocks of its own, as lists of elements, for a loop whose set has its order already,
+        where they load at least 1 % less than runs of that order.
     coordinates : bool
         Write the nodes' coordinates into the plan, for solvers that read no mesh.
     seed : int
@@ -98,25 +106,26 @@ class Options:
     """
 
     method: str = _option(
-        "gps",
-        "--method",
-        f"Locality order: {', '.join(METHODS[1:])}; auto: the best of all.",
-        ORDERING,
-        choices=METHODS,
+        default="gps",
+        flag="--method",
+        help=f"Locality order: {', '.join(ORDERS.built_in)}; auto: the best of these.",
+        commands=ORDERING,
+        choices=ORDERS,
     )
     order_time: float = _option(
-        10.0,
-        "--order-time",
-        "Seconds after which --method auto starts no further method.",
-        ORDERING,
+        default=10.0,
+        flag="--order-time",
+        help="Seconds after which --method auto starts no further method.",
+        commands=ORDERING,
         least=0,
     )
     partition: str | None = _option(
-        None,
-        "--partition",
-        f"How loops are cut into blocks: {', '.join(PARTITIONERS)}; default: blocks for the GPU, "
+        default=None,
+        flag="--partition",
+        help=f"How loops are cut into blocks: {', '.join(PARTITIONERS.built_in)}; "
+        "default: blocks for the GPU, "
         "contiguous for the CPU.",
-        CUTTING,
+        commands=CUTTING,
         in_loops=True,
         choices=PARTITIONERS,
     )
@@ -131,73 +140,91 @@ class Options:
         },
     )
     effort: str | None = _option(
-        None,
-        "--effort",
-        "How long to search for blocks: fast, default, strong, or a factor such as 2.5.",
-        CUTTING,
+        default=None,
+        flag="--effort",
+        help="How long to search for blocks: fast, default, strong, "
+        "or a factor such as 2.5. --target cpu does not search.",
+        commands=CUTTING,
         in_loops=True,
         of_partitioner=True,
+        of_search=True,
     )
     staged_bytes: int | None = _option(
-        None,
-        "--staged-bytes",
-        "The most bytes a block may stage; default: any.",
-        ("reorder", "plan"),
+        default=None,
+        flag="--staged-bytes",
+        help="The most bytes a block may stage; default: any.",
+        commands=("reorder", "plan"),
         of_partitioner=True,
     )
     block_size: int | None = _option(
-        None,
-        "--block-size",
-        "The most elements a block may have; default: 256 for the GPU, 2048 for the CPU.",
-        CUTTING,
+        default=None,
+        flag="--block-size",
+        help="The most elements a block may have; "
+        "default: 256 for the GPU, 2048 for the CPU.",
+        commands=CUTTING,
         in_loops=True,
         least=1,
     )
     target: str = _option(
-        "gpu",
-        "--target",
-        "gpu: compact blocks, for a GPU and meshprep's runtime on cores; cpu: a banded order, for "
+        default="gpu",
+        flag="--target",
+        help="gpu: compact blocks, for a GPU and meshprep's runtime on cores; "
+        "cpu: a banded order, for "
         "an unchanged solver that streams through it.",
-        EVERY,
+        commands=EVERY,
         in_loops=True,
         choices=tuple(TARGETS),
     )
     sort_by_colour: bool = _option(
-        False,
-        "--sort-by-colour",
-        "Sort the elements of each block by thread colour.",
-        ("reorder", "plan"),
+        default=False,
+        flag="--sort-by-colour",
+        help="Sort the elements of each block by thread colour.",
+        commands=("reorder", "plan"),
     )
     own_blocks: bool = _option(
-        False,
-        "--own-blocks",
-        "For sets whose order is fixed: blocks that list their elements, if these load less.",
-        ("reorder", "plan", "sweep"),
+        default=False,
+        flag="--own-blocks",
+        help="For sets whose order is fixed: "
+        "blocks that list their elements, if these load less.",
+        commands=("reorder", "plan", "sweep"),
         in_loops=True,
     )
     coordinates: bool = _option(
-        False,
-        "--coordinates",
-        "Write the nodes' coordinates into the plan, for solvers that read no mesh.",
-        ("reorder", "plan"),
+        default=False,
+        flag="--coordinates",
+        help="Write the nodes' coordinates into the plan, for solvers that read no mesh.",
+        commands=("reorder", "plan"),
     )
     seed: int = _option(
-        0, "--seed", "Seed of what is random; the same seed gives the same plan.", EVERY
+        default=0,
+        flag="--seed",
+        help="Seed of what is random; the same seed gives the same plan.",
+        commands=EVERY,
     )
     proof: bool = _option(
-        True, "--no-proof", "Do not prove plans and parts before they are saved.", (*EVERY, "tune")
+        default=True,
+        flag="--no-proof",
+        help="Do not prove plans and parts before they are saved.",
+        commands=(*EVERY, "tune"),
     )
 
     def __post_init__(self) -> None:
         if not isinstance(self.partition_options, Mapping):
-            raise MeshprepError(f"partition_options is {self.partition_options!r}, must be a dict")
-        for one in _FIELDS:
-            name, row = one.name, one.metadata["row"]
-            value, kinds = getattr(self, name), get_args(one.type) or (one.type,)
+            raise MeshprepError(
+                f"partition_options is {self.partition_options!r}, must be a dict"
+            )
+        # Check each value by its row of the table and by its type.
+        for option in _FIELDS:
+            name = option.name
+            row = option.metadata["row"]
+            value = getattr(self, name)
+            # ``int | None`` has two kinds, ``int`` one.
+            kinds = get_args(option.type) or (option.type,)
             if value is None and NoneType in kinds:
                 continue
-            if row.choices:
-                check_choice("partitioner" if name == "partition" else name, value, row.choices)
+            if row.choices is not None:
+                what = "partitioner" if name == "partition" else name
+                check_choice(what, value, row.choices)
             if bool in kinds and not isinstance(value, bool):
                 raise MeshprepError(f"{name} is {value!r}, must be True or False")
             if int in kinds:
@@ -208,7 +235,9 @@ class Options:
     @property
     def block_elements(self) -> int:
         """The largest number of elements in a block: as asked, or the target's."""
-        return TARGETS[self.target] if self.block_size is None else self.block_size
+        if self.block_size is None:
+            return TARGETS[self.target]
+        return self.block_size
 
     @property
     def partitioner(self) -> str:
@@ -218,11 +247,13 @@ class Options:
     @property
     def given_to_partitioner(self) -> dict[str, Any]:
         """``partition_options``, and over them what has an option of its own."""
-        given = dict(self.partition_options)
+        values = dict(self.partition_options)
+        searches = self.partition is not None or self.partitioner != "contiguous"
         for name, row in table():
-            if row.of_partitioner and getattr(self, name) is not None:
-                given[name] = getattr(self, name)
-        return given
+            value = getattr(self, name)
+            if row.of_partitioner and value is not None and (searches or not row.of_search):
+                values[name] = value
+        return values
 
     def effective(self) -> dict[str, Any]:
         """Every option with the value that is used.
@@ -266,17 +297,21 @@ class Options:
 
 def table(command: str | None = None) -> Iterator[tuple[str, OptionRow]]:
     """Names and rows of the options, of all or of those that a command takes."""
-    for one in _FIELDS:
-        row: OptionRow = one.metadata["row"]
+    for option in _FIELDS:
+        row: OptionRow = option.metadata["row"]
         if command is None or command in row.commands:
-            yield one.name, row
+            yield option.name, row
 
 
 def loop_options() -> dict[str, type]:
     """The options that a table ``[loop.NAME]`` may set, with their types."""
     hints = get_type_hints(Options)
-    own = {name: hints[name] for name, row in table() if row.in_loops}
-    return {name: next(iter(get_args(hint)), hint) for name, hint in own.items()}
+    types = {}
+    for name, row in table():
+        if row.in_loops:
+            # Of ``int | None`` the first: TOML has no None.
+            types[name] = next(iter(get_args(hints[name])), hints[name])
+    return types
 
 
 _FIELDS: tuple[Field[Any], ...] = fields(Options)

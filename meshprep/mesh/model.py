@@ -1,8 +1,9 @@
 """The mesh as OP2 sees it: sets, maps, dats and tags; frozen, and validated when made.
 
-Everything that holds indices is one of four things, so that a renumbering never forgets one:
-a :class:`SetMap` (rows follow the from-set, values point into the to-set), a :class:`Dat` or
-:class:`Tag` (rows follow a set), or an :class:`IndexList` (values point into a set, rows stay).
+Everything that holds indices is one of four things, so that a renumbering never forgets
+one: a :class:`SetMap` (rows follow the from-set, values point into the to-set), a
+:class:`Dat` or :class:`Tag` (rows follow a set), or an :class:`IndexList` (values point
+into a set, rows stay).
 """
 
 import hashlib
@@ -28,10 +29,14 @@ __all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
 
 # The map that makes a mesh a graph.
 GRAPH_MAP = "edges->vertices"
-# The extra of a mesh whose file has interior faces by their lower and then their upper cell, as
-# {map of the faces to these: sizes of runs of cells that no order mixes}. Rows of the map are
-# turned where the upper cell became the lower one; all other sets but the cells keep their order.
+# The extra of a mesh whose file has interior faces by their lower and then their upper
+# cell, as {map of the faces to these: sizes of runs of cells that no order mixes}. Rows of
+# the map are turned where the upper cell became the lower one; all other sets but the cells
+# keep their order.
 UPPER_TRIANGULAR = "openfoam:upper triangular"
+# The dats of a mesh from a Gmsh file that say on which entity each node lies: its dimension
+# and its number.
+GMSH_ENTITY = ("gmsh:entity_dim", "gmsh:entity_tag")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +49,9 @@ class Mesh:
     maps : iterable of SetMap, or mapping of name to table
         A name of a mapping says the sets: ``"edges->cells"``, ``"edges->cells:second"``.
     dats : iterable of Dat
-        Names are unique on a set unless ``attrs`` differ (a field at several time steps). The
-        coordinates are the dat ``"coordinates"`` on ``"nodes"``; numbers that a file gives its
-        elements are the dat ``"label"`` on their set.
+        Names are unique on a set unless ``attrs`` differ (a field at several time steps).
+        The coordinates are the dat ``"coordinates"`` on ``"nodes"``; numbers that a file
+        gives its elements are the dat ``"label"`` on their set.
     tags, lists : iterables of Tag and IndexList
     extras : mapping
         What a format must carry from reading to writing and that holds no index into a set.
@@ -84,6 +89,7 @@ class Mesh:
         lists: Iterable[IndexList] = (),
         extras: Mapping[str, Any] | None = None,
     ) -> None:
+        # The class is frozen: fields are set past its own ``__setattr__``.
         set_field = object.__setattr__
         set_field(self, "sets", by_name(sets, ElementSet))
         set_field(self, "maps", by_name(maps, SetMap))
@@ -91,9 +97,13 @@ class Mesh:
         set_field(self, "tags", tuple(tags))
         set_field(self, "lists", tuple(lists))
         set_field(self, "extras", MappingProxyType(dict(extras or {})))
+
+        # Sizes of sets and maps fit each other, and maps point into their to-sets.
         for s in self.sets.values():
             if s.parts and s.size != sum(self.size(p) for p in s.parts):
-                raise MeshprepError(f"set '{s.name}' has not the size of its parts together")
+                raise MeshprepError(
+                    f"set '{s.name}' has not the size of its parts together"
+                )
         for m in self.maps.values():
             if m.size != self.size(m.from_set):
                 raise MeshprepError(
@@ -101,20 +111,23 @@ class Mesh:
                     f"{self.size(m.from_set)} elements"
                 )
             m.check_range(self.size(m.to_set))
+
+        # Dats and tags have a row for each element of their set, or an index into it.
         check_distinct(self.dats, "dat")
         check_distinct(self.tags, "tag")
         for d in self.dats:
-            self._check_rows(f"dat '{d.name}'", d.set, d.values if d.index is None else None)
-            if d.index is not None:
+            if d.index is None:
+                self._check_rows(f"dat '{d.name}'", d.set, d.values)
+            else:
                 self._check_index(f"dat '{d.name}'", d.set, d.index)
         for t in self.tags:
             self._check_rows(f"tag '{t.name}'", t.set, t.values)
         for i in self.lists:
             self._check_index(f"index list '{i.name}'", i.set, i.index)
 
-    def _check_rows(self, what: str, set_name: str, values: NDArray[Any] | None) -> None:
+    def _check_rows(self, what: str, set_name: str, values: NDArray[Any]) -> None:
         n = self.size(set_name)
-        if values is not None and values.shape[0] != n:
+        if values.shape[0] != n:
             raise MeshprepError(
                 f"{what} has {values.shape[0]} rows, but set '{set_name}' has {n} elements"
             )
@@ -122,7 +135,9 @@ class Mesh:
     def _check_index(self, what: str, set_name: str, index: NDArray[np.int32]) -> None:
         n = self.size(set_name)
         if index.size and (index.min() < 0 or index.max() >= n):
-            raise MeshprepError(f"{what} points outside the {n} elements of set '{set_name}'")
+            raise MeshprepError(
+                f"{what} points outside the {n} elements of set '{set_name}'"
+            )
 
     def __repr__(self) -> str:
         held = {
@@ -135,8 +150,12 @@ class Mesh:
         return f"Mesh({'; '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        kinds = ((s.name, s.size, s.cell_type or " + ".join(s.parts)) for s in self.sets.values())
-        return html_table(f"Mesh: maps {', '.join(self.maps)}", ("set", "elements", "cells"), kinds)
+        rows = []
+        for s in self.sets.values():
+            cells = s.cell_type or " + ".join(s.parts)
+            rows.append((s.name, s.size, cells))
+        title = f"Mesh: maps {', '.join(self.maps)}"
+        return html_table(title, ("set", "elements", "cells"), rows)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -210,7 +229,9 @@ class Mesh:
     def coordinates(self) -> NDArray[np.float64] | None:
         """Node coordinates (n, 2 or 3), or None for a mesh without geometry."""
         dat = self.dat("coordinates", "nodes")
-        return None if dat is None else dat.values
+        if dat is None:
+            return None
+        return dat.values
 
     @property
     def cell_sets(self) -> tuple[ElementSet, ...]:
@@ -260,12 +281,12 @@ class Mesh:
             As when a mesh is made: a repeated name is an error.
         """
         return Mesh(
-            (*self.sets.values(), *by_name(sets, ElementSet).values()),
-            (*self.maps.values(), *by_name(maps, SetMap).values()),
-            (*self.dats, *dats),
-            (*self.tags, *tags),
-            self.lists,
-            self.extras,
+            sets=(*self.sets.values(), *by_name(sets, ElementSet).values()),
+            maps=(*self.maps.values(), *by_name(maps, SetMap).values()),
+            dats=(*self.dats, *dats),
+            tags=(*self.tags, *tags),
+            lists=self.lists,
+            extras=self.extras,
         )
 
     def renumber(self, ordering: Mapping[str, Ordering]) -> "Mesh":
@@ -284,8 +305,8 @@ class Mesh:
         Raises
         ------
         MeshprepError
-            For a set that there is not, an ordering of another size, and one of a union that is
-            not that of its parts one after the other.
+            For a set that there is not, an ordering of another size, and one of a union
+            that is not that of its parts one after the other.
         """
         return moved(self, with_unions(self.sets, ordering))
 
@@ -299,10 +320,11 @@ class Mesh:
 
         Notes
         -----
-        Coordinates are left out, since text formats may round them, and lower dimensions, since a
-        format may not carry them. Meshes whose cells have no known types or no nodes (only sets and
-        maps) hash every map; the edges of a graph count as a set of pairs, since its files keep
-        neither their order nor that of their ends; nor do the two sides of OpenFOAM's faces count.
+        Coordinates are left out, since text formats may round them, and lower
+        dimensions, since a format may not carry them. Meshes whose cells have no known
+        types or no nodes (only sets and maps) hash every map; the edges of a graph count as
+        a set of pairs, since its files keep neither their order nor that of their ends; nor
+        do the two sides of OpenFOAM's faces count.
         """
 
         def rows(name: str) -> Iterator[NDArray[np.int32]]:
@@ -315,22 +337,29 @@ class Mesh:
 
 
 def hash_of_rows(
-    shape: Mesh, sizes: Mapping[str, int], rows: Callable[[str], Iterable[NDArray[np.integer]]]
+    shape: Mesh,
+    sizes: Mapping[str, int],
+    rows: Callable[[str], Iterable[NDArray[np.integer]]],
 ) -> str:
     """:meth:`Mesh.content_hash` of a mesh whose tables come piece by piece.
 
-    ``shape`` has its sets and maps, whose elements do not matter, ``sizes`` are those of its sets,
-    and ``rows(map name)`` gives a table in pieces.
+    ``shape`` has its sets and maps, whose elements do not matter, ``sizes`` are those of
+    its sets, and ``rows(map name)`` gives a table in pieces.
     """
-    digest = hashlib.blake2b(digest_size=16)
-    typed = "cells" in shape.sets and shape.cell_sets
-    parts = shape.sets["cells"].parts or ("cells",) if typed else ()
+    # The maps of the cells of the highest dimension; every map where the mesh lacks one.
+    parts: tuple[str, ...] = ()
+    if "cells" in shape.sets and shape.cell_sets:
+        parts = shape.sets["cells"].parts or ("cells",)
     names = [f"{p}->nodes" for p in parts]
     if not names or not shape.maps.keys() >= {*names}:
         names = list(shape.maps)
+
+    # Digest type, sizes and table of each; the order in which a file has them is no matter.
+    digest = hashlib.blake2b(digest_size=16)
     for name in sorted(names):
         m = shape.map(name)
-        cell_type, size = shape.sets[m.from_set].cell_type, (sizes[m.from_set], m.arity)
+        cell_type = shape.sets[m.from_set].cell_type
+        size = (sizes[m.from_set], m.arity)
         digest.update(f"{cell_type} {size} {sizes[m.to_set]} ".encode())
         for piece in rows(name):
             digest.update(np.ascontiguousarray(piece, "<i4").data)
@@ -344,53 +373,79 @@ def rows_turned(table: NDArray[np.int32], turned: NDArray[np.bool_]) -> NDArray[
 
 def lower_first(table: NDArray[np.int32]) -> NDArray[np.int32]:
     """A table of two columns with the lower number of each row first."""
-    # columns at a time: NumPy takes seven times as long to turn the rows that must be
+    # Column by column: turning single rows takes NumPy seven times as long.
     first, second = table.T
-    return np.stack([np.minimum(first, second), np.maximum(first, second)], axis=1)
+    lower = np.minimum(first, second)
+    higher = np.maximum(first, second)
+    return np.stack([lower, higher], axis=1)
 
 
 def rows_as_set(table: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The rows of a table in ascending order, and so the numbers in each. O(n log n)."""
+    """The rows of a table in ascending order, the numbers of each ascending. O(n log n)."""
     rows = np.sort(table, axis=1)
-    return np.ascontiguousarray(rows[np.lexsort(rows.T[::-1])])
+    first_column_first = rows.T[::-1]
+    order = np.lexsort(first_column_first)
+    return np.ascontiguousarray(rows[order])
 
 
 def moved(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
-    """:meth:`Mesh.renumber` of orderings that are known to fit the sets, unions to fit parts."""
+    """:meth:`Mesh.renumber` with orderings that fit: sizes, and unions their parts."""
+    # Maps: rows move and points get new numbers; faces of OpenFOAM turn to the lower cell.
     maps = {name: renumber_map(m, ordering) for name, m in mesh.maps.items()}
     for name in mesh.extras.get(UPPER_TRIANGULAR, ()):
-        maps[name] = replace(maps[name], table=lower_first(maps[name].table))
+        m = maps[name]
+        maps[name] = replace(m, table=lower_first(m.table))
+
+    # Dats and tags: rows move with the elements of their set.
+    dats = [_renumber_dat(dat, ordering.get(dat.set)) for dat in mesh.dats]
+    tags = []
+    for tag in mesh.tags:
+        if tag.set in ordering:
+            values = ordering[tag.set].apply(tag.values)
+            tag = replace(tag, values=values)
+        tags.append(tag)
+
+    # Index lists: elements get new numbers, the list keeps its own order.
+    lists = []
+    for index_list in mesh.lists:
+        if index_list.set in ordering:
+            numbers = ordering[index_list.set].old_to_new[index_list.index]
+            index_list = replace(index_list, index=numbers)
+        lists.append(index_list)
     return Mesh(
-        mesh.sets.values(),
-        maps.values(),
-        (_renumber_dat(d, ordering.get(d.set)) for d in mesh.dats),
-        (
-            replace(t, values=ordering[t.set].apply(t.values)) if t.set in ordering else t
-            for t in mesh.tags
-        ),
-        (
-            replace(i, index=ordering[i.set].old_to_new[i.index]) if i.set in ordering else i
-            for i in mesh.lists
-        ),
-        mesh.extras,
+        sets=mesh.sets.values(),
+        maps=maps.values(),
+        dats=dats,
+        tags=tags,
+        lists=lists,
+        extras=mesh.extras,
     )
 
 
 def renumber_map(m: SetMap, ordering: Mapping[str, Ordering]) -> SetMap:
     """The map in the new numbering of its from-set and to-set, where these have one."""
-    rows, points = ordering.get(m.from_set), ordering.get(m.to_set)
-    new_to_old = None if rows is None or rows.is_identity else rows.new_to_old
-    old_to_new = None if points is None or points.is_identity else points.old_to_new
+    rows = ordering.get(m.from_set)
+    points = ordering.get(m.to_set)
+    new_to_old = None
+    if rows is not None and not rows.is_identity:
+        new_to_old = rows.new_to_old
+    old_to_new = None
+    if points is not None and not points.is_identity:
+        old_to_new = points.old_to_new
     if new_to_old is None and old_to_new is None:
         return m
     return replace(m, table=renumber_table(m.table, new_to_old, old_to_new))
 
 
 def _renumber_dat(d: Dat, order: Ordering | None) -> Dat:
+    """The values of a dat in the new order of its set."""
     if order is None:
         return d
     if d.index is None:
-        return d if order.is_identity else replace(d, values=take(d.values, order.new_to_old))
+        if order.is_identity:
+            return d
+        return replace(d, values=take(d.values, order.new_to_old))
+    # Values on some elements: the index gets their new numbers, and must ascend again.
     index = order.old_to_new[d.index]
     rows = np.argsort(index)
     return replace(d, values=d.values[rows], index=index[rows])

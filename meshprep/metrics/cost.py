@@ -1,4 +1,4 @@
-"""What a plan costs and when it pays."""
+"""The seconds that a plan costs, and the calls after which they are repaid."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,43 +16,59 @@ class Measured:
 
     @classmethod
     def given(cls, before: float, after: float) -> "Measured":
-        """Times that a user measured, in milliseconds, which are taken as they are."""
-        return cls(*(Timing.of([t / 1e3] * 5) for t in (before, after)))
+        """Times that a user measured, in milliseconds: exact, as if without noise."""
+        # Five equal runs have no spread.
+        n_runs = 5
+        runs_before = [before / 1e3] * n_runs
+        runs_after = [after / 1e3] * n_runs
+        return cls(Timing.of(runs_before), Timing.of(runs_after))
 
     @property
     def milliseconds(self) -> tuple[float, float]:
-        """The medians; that of the input order twice where noise could have made them differ."""
+        """The medians of both orders, equal where noise could make the difference."""
         return 1e3 * self.before.median, 1e3 * (self.before.median - self.saved)
 
     @property
     def saved(self) -> float:
         """Seconds that a call saves, 0 where noise could have made the difference."""
         alike = self.after.times_as_fast(self.before) is None
-        return 0.0 if alike else self.before.median - self.after.median
+        if alike:
+            return 0.0
+        return self.before.median - self.after.median
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a plan cost, and what a call of each of the loops that were timed saves."""
+    """The cost of a plan, and what a call of each of its timed loops saves."""
 
-    seconds: float  # of preparation, files apart
-    # Seconds of these calls in the input order, and how many fewer in the plan's.
-    before: float
-    saved: float
-    timed: int
-    loops: int
+    seconds: float  # of preparation, without reading and writing files
+    before: float  # seconds of a call of each timed loop, in the input order
+    saved: float  # seconds less in the plan's order
+    timed: int  # loops that were timed
+    loops: int  # all loops
 
     @property
     def calls(self) -> int | None:
         """Calls after which the preparation is repaid; None where it never is."""
         if self.saved <= 0:
             return None
-        return -(-int(self.seconds * 1e9) // max(1, int(self.saved * 1e9)))
+        # In whole nanoseconds, and rounded up.
+        ns_to_repay = int(self.seconds * 1e9)
+        ns_saved = max(1, int(self.saved * 1e9))
+        return -(-ns_to_repay // ns_saved)
 
 
 def cost_of(plan: Plan, times: Mapping[str, Measured]) -> Cost:
-    """What this plan cost, and what it saves in calls of those of its loops that were timed."""
-    seconds, loops = sum(plan.metrics.seconds.values()), plan.metrics.loops
+    """The cost of a plan, and what it saves in a call of each of its timed loops."""
+    seconds = sum(plan.metrics.seconds.values())
+    loops = plan.metrics.loops
     timed = [times[name] for name in loops if name in times]
-    before, saved = sum(m.before.median for m in timed), sum(m.saved for m in timed)
-    return Cost(seconds, before, saved, len(timed), len(loops))
+    before = sum(m.before.median for m in timed)
+    saved = sum(m.saved for m in timed)
+    return Cost(
+        seconds=seconds,
+        before=before,
+        saved=saved,
+        timed=len(timed),
+        loops=len(loops),
+    )

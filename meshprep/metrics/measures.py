@@ -1,4 +1,4 @@
-"""What a report shows of a variant: reuse, blocks, colours, bytes, and how blocks differ."""
+"""Figures of a variant: reuse, blocks, colours, bytes, and how blocks differ."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,56 +26,84 @@ from meshprep_runtime.program.timings import useful_bytes
 from meshprep_runtime.types.loops import Loop
 from meshprep_runtime.types.maps import SetMap, ranges
 
-from ..colour.thread_colours import thread_bound
+from ..colouring.thread_colours import thread_bound
 from ..kernels.parallel import at_once
 from ..loops.reach import indirect_dats, maps_by_place, maps_by_set, written_table
 from .traffic import LAYOUTS, LINE_BYTES, SECTOR_BYTES, staged_units, traffic
 
-# The lists of a dat, its components, and bytes of one.
+# A dat that blocks stage: the staging lists, its components, and the bytes of a component.
 StagedDat = tuple[Staging, int, int]
 
 
 def measure(plan: LoopPlan, variant: Variant | None = None) -> VariantMetrics:
     """:func:`variant_metrics` of a variant of a loop plan, the default one unless given."""
-    chosen = plan.variant() if variant is None else variant
-    reached = with_places(plan.loop, plan.maps, plan.sizes, plan.matrices)
-    return variant_metrics(plan.loop, *reached, chosen)
+    if variant is None:
+        variant = plan.variant()
+    maps, sizes = with_places(
+        loop=plan.loop,
+        maps=plan.maps,
+        sizes=plan.sizes,
+        matrices=plan.matrices,
+    )
+    return variant_metrics(plan.loop, maps, sizes, variant)
 
 
 def variant_metrics(
-    loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], variant: Variant
+    loop: Loop,
+    maps: Mapping[str, SetMap],
+    sizes: Mapping[str, int],
+    variant: Variant,
 ) -> VariantMetrics:
     """The measures of one variant.
 
-    ``maps`` are in the plan's numbering, with places in matrices as :func:`~.traffic.traffic` takes
-    them.
+    ``maps`` are in the plan's numbering, with places in matrices as
+    :func:`~.traffic.traffic` takes them.
 
     O(n x arity + loads x dats).
     """
-    counts, sets = np.zeros(3, np.int64), dict[str, SetReuse]()
+    # Count accesses, loads and exclusive loads: of each set, and of all together.
+    counts = np.zeros(3, np.int64)
+    sets = dict[str, SetReuse]()
     for to_set, names in maps_by_set(loop, maps).items():
         staging = variant.staging[to_set]
         accesses = sum(maps[name].table.size for name in names)
-        own = accesses, staging.points.size, int(np.count_nonzero(staging.exclusive))
-        sets[to_set], counts = _reuse(*own), counts + own
-    overall = _reuse(*counts.tolist())
-    # matrices are not staged
+        exclusive = int(np.count_nonzero(staging.exclusive))
+        sets[to_set] = _reuse_of_loads(accesses, staging.points.size, exclusive)
+        counts += (accesses, staging.points.size, exclusive)
+    overall = _reuse_of_loads(*counts.tolist())
+
+    # Add up the bytes that each block stages; matrices are not staged.
     matrices = {matrix.name for matrix in loop.matrices}
-    dats, staged = list[StagedDat](), np.zeros(variant.n_blocks, np.int64)
+    dats = list[StagedDat]()
+    staged = np.zeros(variant.n_blocks, np.int64)
     for (name, to_set), (dim, itemsize) in indirect_dats(loop, maps).items():
         if name not in matrices:
             dats.append((variant.staging[to_set], dim, itemsize))
-            staged += np.diff(variant.staging[to_set].point_offset) * (dim * itemsize)
+            n_points = np.diff(variant.staging[to_set].point_offset)
+            staged += n_points * (dim * itemsize)
+
+    # Elements of each block, the fewest blocks that could hold them, blocks of each colour.
     elements = np.diff(variant.block_offset)
-    least = -(-int(elements.sum()) // variant.block_size)
+    n_elements = int(elements.sum())
+    least = -(-n_elements // variant.block_size)
     colour_sizes = np.diff(variant.block_colour_offset)
     by_place = maps_by_place({name: maps[name] for name in loop.maps}, variant.elements)
-    # the longest of them first; the others are counted beside it
+
+    # Count traffic, which takes longest, and all else beside it.
     moved, bound, useful, transfers, warps = at_once(
-        lambda: {name: traffic(loop, maps, sizes, variant, layout=name) for name in LAYOUTS},
+        lambda: {
+            name: traffic(
+                loop=loop,
+                maps=maps,
+                sizes=sizes,
+                variant=variant,
+                layout=name,
+            )
+            for name in LAYOUTS
+        },
         lambda: thread_bound(*written_table(loop, by_place, sizes), variant.block_offset),
         lambda: useful_bytes(loop, maps, sizes),
-        lambda: {name: _transfers(dats, variant.n_blocks, name) for name in LAYOUTS},
+        lambda: {name: _units_of_block(dats, variant.n_blocks, name) for name in LAYOUTS},
         lambda: warp_efficiency(variant),
     )
     return VariantMetrics(
@@ -92,11 +120,13 @@ def variant_metrics(
         blocks=variant.n_blocks,
         least_blocks=least,
         blocks_over_least=variant.n_blocks / least if least else None,
-        block_elements=_spread(elements),
+        block_elements=_spread_of(elements),
         staged_bytes=StagedBytes(*_mean_max(staged)),
-        thread_colours=ThreadColourMetrics(*_mean_max(variant.thread_colours), _mean_max(bound)[0]),
+        thread_colours=ThreadColourMetrics(
+            *_mean_max(variant.thread_colours), _mean_max(bound)[0]
+        ),
         block_colours=variant.n_block_colours,
-        block_colour_blocks=_spread(colour_sizes),
+        block_colour_blocks=_spread_of(colour_sizes),
         block_colour_sizes=tuple(colour_sizes.tolist()),
         warp_efficiency=warps,
         histograms=histograms(variant, sum(maps[m].arity for m in loop.maps)),
@@ -106,33 +136,52 @@ def variant_metrics(
     )
 
 
-def _reuse(accesses: int, loads: int, exclusive: int) -> SetReuse:
+def _reuse_of_loads(accesses: int, loads: int, exclusive: int) -> SetReuse:
+    """Accesses, loads, and their ratio, the reuse factor [S19]; None without loads."""
     if not loads:
-        return SetReuse(accesses, loads, None, None)
-    return SetReuse(accesses, loads, accesses / loads, exclusive / loads)
+        return SetReuse(accesses=accesses, loads=loads, reuse=None, exclusive_share=None)
+    return SetReuse(
+        accesses=accesses,
+        loads=loads,
+        reuse=accesses / loads,
+        exclusive_share=exclusive / loads,
+    )
 
 
-def _transfers(dats: Sequence[StagedDat], n_blocks: int, layout: str) -> MemoryUnits:
-    """Lines and sectors a block."""
-    found = []
+def _units_of_block(dats: Sequence[StagedDat], n_blocks: int, layout: str) -> MemoryUnits:
+    """Lines and sectors under the staged values: mean of a block, and all together."""
+    counts = []
     for nbytes in (LINE_BYTES, SECTOR_BYTES):
         count = np.zeros(n_blocks, np.int64)
         for staging, dim, itemsize in dats:
-            width, arrays = (itemsize, dim) if layout == "soa" else (dim * itemsize, 1)
+            # As a structure of arrays, each component is an array of its own.
+            if layout == "soa":
+                width = itemsize
+                arrays = dim
+            else:
+                width = dim * itemsize
+                arrays = 1
             count += arrays * staged_units(staging, width, nbytes)
-        found.append(UnitCount(_mean_max(count)[0], int(count.sum())))
-    return MemoryUnits(*found)
+        mean, _ = _mean_max(count)
+        counts.append(UnitCount(mean, int(count.sum())))
+    return MemoryUnits(*counts)
 
 
-def _spread(values: NDArray[Any]) -> Spread:
-    return Spread(int(values.min()), *_mean_max(values)) if values.size else Spread()
+def _spread_of(values: NDArray[Any]) -> Spread:
+    """Least, mean and largest."""
+    if values.size:
+        return Spread(int(values.min()), *_mean_max(values))
+    return Spread()
 
 
 def _mean_max(values: NDArray[Any]) -> tuple[float | None, int | None]:
     """Mean and largest; None where there are no values."""
-    return (float(values.mean()), int(values.max())) if values.size else (None, None)
+    if values.size:
+        return (float(values.mean()), int(values.max()))
+    return (None, None)
 
 
+# Bins of reuse factors in a histogram have this width.
 REUSE_STEP = 0.01
 
 
@@ -143,38 +192,51 @@ def histograms(variant: Variant, columns: int) -> Histograms:
 
     O(blocks).
     """
-    elements = np.diff(variant.block_offset)
-    staged = np.zeros(variant.n_blocks, np.int64)
+    # Accesses and loads of each block.
+    accesses = np.diff(variant.block_offset) * columns
+    loads = np.zeros(variant.n_blocks, np.int64)
     for staging in variant.staging.values():
-        staged += np.diff(staging.point_offset)
+        loads += np.diff(staging.point_offset)
     reuse = None
-    if staged.any():
-        steps = elements * columns / np.maximum(staged, 1) / REUSE_STEP
+    if loads.any():
+        # In bins of REUSE_STEP; 1e-9 of a bin keeps whole ones in their own.
+        steps = accesses / np.maximum(loads, 1) / REUSE_STEP
         reuse = _counted(np.floor(steps + 1e-9).astype(np.int64), REUSE_STEP)
-    return Histograms(reuse, _counted(staged), _counted(variant.thread_colours))
+    return Histograms(reuse, _counted(loads), _counted(variant.thread_colours))
 
 
 def warp_efficiency(variant: Variant) -> WarpEfficiency:
-    """The share of a warp's 32 lanes that work, over all that its warps do [S19]. O(n)."""
+    """The share of the 32 lanes of warps that work: in kernels, and in coloured sums [S19].
+
+    O(n).
+    """
     n = int(variant.block_offset[-1])
     if not n:
         return WarpEfficiency()
-    block_offset, colour = variant.block_offset, variant.thread_colour
+    # Where each warp begins: every 32 elements of a block, the last one of it with fewer.
+    block_offset = variant.block_offset
+    colour = variant.thread_colour
     warps = -(-np.diff(block_offset) // WARP)
     starts = np.repeat(block_offset[:-1], warps) + WARP * ranges(0, warps)
-    # the thread colours of every warp, summed
-    count, rounds = int(colour.max()) + 1, 0
-    # a bit for each of 8 colours, as there are at most as a rule, or of 64
-    kind = np.uint8 if count <= 8 else np.uint64
+    # Count the thread colours of every warp: a bit for each of 8 colours, which as a rule
+    # are enough, or of 64 in turn.
+    count = int(colour.max()) + 1
+    rounds = 0
+    kind: type[np.uint8 | np.uint64] = np.uint64
+    if count <= 8:
+        kind = np.uint8
     width = 8 * kind(0).itemsize
     for base in range(0, count, width):
         bits = np.left_shift(kind(1), (colour % width).astype(kind))
         if count > width:
             bits[colour // width != base // width] = 0
-        rounds += int(np.bitwise_count(np.bitwise_or.reduceat(bits, starts)).sum())
+        colours_of_warp = np.bitwise_or.reduceat(bits, starts)
+        rounds += int(np.bitwise_count(colours_of_warp).sum())
+    # A kernel is one round of each warp, a coloured sum a round for each of its colours.
     return WarpEfficiency(n / (WARP * starts.size), n / (WARP * rounds))
 
 
 def _counted(bins: NDArray[np.integer], width: float = 1) -> Histogram:
-    found, blocks = np.unique(bins, return_counts=True)
-    return Histogram(width, tuple(found.tolist()), tuple(blocks.tolist()))
+    """The histogram of blocks by their bins."""
+    used, blocks = np.unique(bins, return_counts=True)
+    return Histogram(width, tuple(used.tolist()), tuple(blocks.tolist()))

@@ -11,27 +11,38 @@ from meshprep_runtime.plan import LoopPlan
 from meshprep_runtime.plan.matrices import MatrixPlan, plain_args, with_places
 from meshprep_runtime.program.timings import useful_bytes
 
+# Bytes of a column, of where a row begins, and of a dof's number.
 INDEX_BYTES = 4
 
 
 @dataclass(frozen=True)
 class StoreBytes:
-    """What a matrix takes in one store."""
+    """The bytes of a matrix in one store."""
 
     store: str  # ``"csr"``, ``"local"``, ``"local, half"``
     stored: int  # bytes of its arrays
     product: int  # bytes that a product moves if caches keep the vectors
-    # Bytes that the loops which add to it move if caches keep what elements share; None for a store
-    # that none assembles.
+    # Bytes that the loops which add to it move if caches keep what elements share; None for
+    # a store that none assembles.
     assembly: int | None = None
 
 
 def call_bytes(plan: LoopPlan, matrices: Mapping[str, MatrixPlan] | None = None) -> int:
-    """Bytes of a call with maps and places; ``matrices`` that are not added up are stored."""
+    """Bytes of a call with maps and places.
+
+    ``matrices`` are those that the loop adds to, all unless given; values of the others are
+    stored one after the other.
+    """
     added = plan.matrices if matrices is None else matrices
-    maps, sizes = with_places(plan.loop, plan.maps, plan.sizes, added)
-    read = {arg.map for arg in plain_args(plan.loop, maps) if arg.map is not None}
-    return useful_bytes(plan.loop, maps, sizes) + sum(maps[name].table.nbytes for name in read)
+    maps, sizes = with_places(
+        loop=plan.loop,
+        maps=plan.maps,
+        sizes=plan.sizes,
+        matrices=added,
+    )
+    maps_read = {arg.map for arg in plain_args(plan.loop, maps) if arg.map is not None}
+    bytes_of_maps = sum(maps[name].table.nbytes for name in maps_read)
+    return useful_bytes(plan.loop, maps, sizes) + bytes_of_maps
 
 
 def store_bytes(
@@ -39,23 +50,48 @@ def store_bytes(
 ) -> list[StoreBytes]:
     """The bytes of a matrix of a plan in each store.
 
-    ``itemsize`` are the bytes of a value, and ``loops`` those that add to the matrix. Matrices of
-    elements are left out where they are not square. O(map entries).
+    ``itemsize`` are the bytes of a value, and ``loops`` those that add to the matrix.
+    Matrices of elements are left out where they are not square. O(map entries).
     """
-    rows, vectors = matrix.shape[0], sum(matrix.shape) * itemsize
-    stored = matrix.columns.size * (itemsize + INDEX_BYTES) + (rows + 1) * INDEX_BYTES
-    loops = [*loops]
-    added = sum(map(call_bytes, loops)) or None
-    found = [StoreBytes("csr", stored, stored + vectors, added)]
-    shapes = [(len(place), isqrt(place.shape[1])) for place in matrix.place.values()]
+    loops = list(loops)
+    rows = matrix.shape[0]
+    vectors = sum(matrix.shape) * itemsize
+
+    # Rows of nonzeros with their columns, and where each row begins.
+    bytes_of_nonzeros = matrix.columns.size * (itemsize + INDEX_BYTES)
+    stored = bytes_of_nonzeros + (rows + 1) * INDEX_BYTES
+    stores = [
+        StoreBytes(
+            store="csr",
+            stored=stored,
+            product=stored + vectors,
+            assembly=sum(map(call_bytes, loops)) or None,
+        )
+    ]
+
+    # The matrices of the elements, all of them or the half that symmetric ones need.
+    shapes = []
+    for place in matrix.place.values():
+        n_elements, entries_of_element = place.shape
+        shapes.append((n_elements, isqrt(entries_of_element)))
     entries = sum(place.size for place in matrix.place.values())
-    if matrix.row_of is matrix.column_of and entries == sum(e * n * n for e, n in shapes):
-        dofs = sum(e * n for e, n in shapes) * INDEX_BYTES
-        half = sum(e * n * (n + 1) // 2 for e, n in shapes)
-        without = [{n: m for n, m in p.matrices.items() if n != matrix.name} for p in loops]
-        own = sum(map(call_bytes, loops, without)) or None
-        for name, values, moved in (("local", entries, own), ("local, half", half, None)):
-            size = values * itemsize + dofs
-            # y is added to: read and written
-            found.append(StoreBytes(name, size, size + vectors + rows * itemsize, moved))
-    return found
+    entries_if_square = sum(n_elements * n * n for n_elements, n in shapes)
+    if matrix.row_of is not matrix.column_of or entries != entries_if_square:
+        return stores
+    dof_numbers = sum(n_elements * n for n_elements, n in shapes) * INDEX_BYTES
+    half = sum(n_elements * n * (n + 1) // 2 for n_elements, n in shapes)
+    assembly = 0
+    for loop_plan in loops:
+        others = {k: m for k, m in loop_plan.matrices.items() if k != matrix.name}
+        assembly += call_bytes(loop_plan, others)
+    for name, values, moved in (
+        ("local", entries, assembly or None),
+        ("local, half", half, None),
+    ):
+        stored = values * itemsize + dof_numbers
+        # The result of a product is added to: read and written.
+        product = stored + vectors + rows * itemsize
+        stores.append(
+            StoreBytes(store=name, stored=stored, product=product, assembly=moved)
+        )
+    return stores

@@ -1,9 +1,9 @@
-"""The steps in their order: topology, locality, blocks, grouping, colours, plan; nothing else.
+"""The steps in their order: topology, locality, blocks, grouping, colours, figures, proof.
 
-``prepare`` is the entrance for one plan; ``order`` and ``cut_and_colour`` are its two halves, for
-those who make several plans of one order. ``draft`` and ``prove`` are those of the second, for
-those who have something to do meanwhile. Every step is a function of arrays in a folder of its own;
-only this module, :mod:`order`, :mod:`blocks` and :mod:`matrices` know them.
+``prepare`` makes one plan. Its halves are ``order`` and ``cut_and_colour``, for several
+plans of one order. ``draft`` and ``prove`` split ``cut_and_colour`` once more, so that the
+proof can overlap with writing the files. Each step is a function of arrays in a room of its
+own.
 """
 
 import platform
@@ -31,25 +31,40 @@ from meshprep_runtime.plan.metrics import (
     VariantMetrics,
 )
 from meshprep_runtime.plan.ranges import ranges_for
+from meshprep_runtime.types.loops import Loop
 from meshprep_runtime.types.maps import SetMap
 from meshprep_runtime.types.ordering import Ordering
 
+from ..io.front import file_groups
 from ..kernels import clock
 from ..kernels.parallel import at_once, on_fewer_cores
 from ..loops.options import Options as Options
-from ..loops.requests import Loops, LoopSpec, as_requests, resolve
+from ..loops.request_maps import plan_request_maps
+from ..loops.requests import Loops, LoopSpec
 from ..mesh import Mesh
 from ..mesh.model import UPPER_TRIANGULAR
 from ..metrics import measures
-from ..reorder import FOLLOW, propagate
-from ..topology import derive, steps_of
-from .blocks import colour, cut, wants_lists
-from .matrices import build_matrices, input_reach
-from .numbering import Numbering
-from .order import Lead, go_by_cells, locality_metrics, order_for_locality, reached_leaves
-from .variants import baseline, input_baselines
+from ..ordering import FOLLOW, propagate
+from ..staging.blocks import colour_and_stage, cut, wants_lists
+from ..staging.build_variant import baseline, input_baselines
+from ..staging.matrices import build_matrices, input_reach
+from ..staging.numbering import Groups, Numbering
+from ..staging.order import (
+    Lead,
+    go_by_cells,
+    locality_metrics,
+    order_for_locality,
+    reached_leaves,
+)
 
-STAGES = ("topology", "locality", "blocks and grouping", "colours and staging", "figures", "proof")
+STAGES = (
+    "topology",
+    "locality",
+    "blocks and grouping",
+    "colours and staging",
+    "figures",
+    "proof",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,15 +102,16 @@ def prepare(
     mesh : Mesh
         It is not changed.
     loops : sequence of LoopRequest or str, or mapping
-        ``{NAME: {"over": SET, "args": [...]}}`` is what loops.toml holds; ``"faces->cells"`` stands
-        for one increment, none at all for the default loop. The first loop with maps over a set
-        decides the order of that set and of the sets it reaches.
+        ``{NAME: {"over": SET, "args": [...]}}`` is what loops.toml holds;
+        ``"faces->cells"`` stands for one increment, none at all for the default loop. The
+        first loop with maps over a set decides the order of that set and of the sets it
+        reaches.
     options : Options
     keep_order : bool
         Leave the order of the sets that the mesh file holds, and plan on top of it.
     progress : callable
-        ``progress(done, total, name)`` is called before each stage with the stages done, and during
-        a long one with fractions.
+        ``progress(done, total, name)`` is called before each stage with the stages done,
+        and during a long one with fractions.
     **chosen
         Options by name, such as ``target="cpu"``; they go before those of ``options``.
 
@@ -113,16 +129,29 @@ def prepare(
 
     Notes
     -----
-    The method is that of [S19]: a locality order, blocks, points grouped by blocks, colours. About
-    linear in the entries of the maps; the first call on a machine compiles for about a minute.
+    The method is that of [S19]: a locality order, blocks, points grouped by blocks,
+    colours. Cells that the file of the mesh keeps together, as Gmsh's those of an entity,
+    stay together. About linear in the entries of the maps; the first call on a machine
+    compiles for about a minute.
     """
     if not isinstance(mesh, Mesh):
         wrong = type(mesh).__name__
-        raise MeshprepError(f"mesh is a {wrong}: pass meshprep.read(FILE), from_meshio or the like")
+        raise MeshprepError(
+            f"mesh is a {wrong}: pass meshprep.read(FILE), from_meshio or the like"
+        )
     if not isinstance(options, Options | None):
-        raise MeshprepError(f"options are {options!r}: give Options(block_size=128) or the like")
+        raise MeshprepError(
+            f"options are {options!r}: give Options(block_size=128) or the like"
+        )
+    # Order, cut into blocks, and renumber what the file holds.
     options = (options or Options()).for_names(chosen)
-    ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
+    ordered = order(
+        mesh=mesh,
+        loops=loops,
+        options=options,
+        keep_order=keep_order,
+        progress=progress,
+    )
     plan = cut_and_colour(ordered, options, progress)
     new = renumbered(mesh, plan.ordering)
     return Prepared(new, replace(plan, mesh_hash=new.content_hash()))
@@ -133,22 +162,19 @@ show_options(prepare, Options)
 
 @dataclass(frozen=True, eq=False)
 class Ordered:
-    """A mesh in its locality order, from which plans of several block sizes can be made.
+    """A mesh in its locality order, from which plans of several block sizes can be made."""
 
-    ``fixed`` are orders of sets that the new mesh's file has in no other one. ``temporary`` is what
-    sets of a mesh that keeps its order are cut in. ``seconds`` are those of the stages so far;
-    ``baselines`` keeps the figures of input orders by loop and block size, filled as plans are
-    made.
-    """
-
-    mesh: Mesh
+    mesh: Mesh  # as it was read
     specs: tuple[LoopSpec, ...]
-    numbering: Numbering
+    numbering: Numbering  # of the mesh with the maps of the loops
     leads: tuple[Lead, ...]
-    seconds: Mapping[str, float]
-    source_hash: str
-    fixed: Mapping[str, Ordering]
+    seconds: Mapping[str, float]  # of the stages so far
+    source_hash: str  # empty where no plan is made
+    fixed: Mapping[str, Ordering]  # orders that the new file has sets in, whatever is found
+    # A locality order of a mesh that keeps its own: blocks that list their elements are cut
+    # in it. None where there are no lists.
     temporary: Numbering | None
+    # Figures of the input's order by loop and block size, completed as plans are made.
     baselines: dict[tuple[str, int], VariantMetrics | None]
 
 
@@ -161,52 +187,115 @@ def order(
     progress: Progress = lambda done, total, name: None,
     derived: tuple[Mesh, list[LoopSpec]] | None = None,
     fixed: Mapping[str, Ordering] = MappingProxyType({}),
+    groups: Groups | None = None,
     planned: bool = True,
 ) -> Ordered:
     """The first half of :func:`prepare`: topology and locality.
 
-    ``derived`` is what :func:`plan_request_maps` gave before for this mesh and these loops. Where
-    no plan is made then, the hash of the mesh and the figures of its order are not found.
+    ``groups`` are the cells that stay together in the file to be written, None: those of
+    the file that was read (:func:`meshprep.io.front.file_groups`). ``fixed`` are orders
+    that the new file has sets in. ``derived`` is what :func:`plan_request_maps` gave before
+    for this mesh and these loops. Without ``planned`` the hash of the mesh and the figures
+    of its order are left out, which only a plan needs.
     """
     seconds = dict.fromkeys(STAGES, 0.0)
+
+    # Derive the maps of the loops; the hash of the input is found meanwhile.
     with _stage("topology", seconds, progress):
         (full, specs), source_hash = at_once(
-            lambda: derived or plan_request_maps(mesh, loops), mesh.content_hash if planned else str
+            lambda: derived or plan_request_maps(mesh, loops),
+            lambda: mesh.content_hash() if planned else "",
         )
-    triangular = mesh.extras.get(UPPER_TRIANGULAR, {})
-    runs = {full.map(name).to_set: sizes for name, sizes in triangular.items()}
-    start, temporary = Numbering.of(full, mesh.sets if keep_order else (), runs), None
+
+    # Number the sets as they stand; cells of a group, and of a run of an OpenFOAM case,
+    # stay together.
+    run_sizes = mesh.extras.get(UPPER_TRIANGULAR, {})
+    together = dict(file_groups(mesh) if groups is None else groups)
+    for map_name, sizes in run_sizes.items():
+        run_of_cell = np.repeat(np.arange(len(sizes)), sizes)
+        together[full.map(map_name).to_set] = run_of_cell
+    frozen = mesh.sets if keep_order else ()
+    start = Numbering.of(full, frozen, together)
+
+    temporary = None
     with _stage("locality", seconds, progress):
+        # Find the order; most of it takes one core, and the input's figures the others.
         chosen = [(spec.loop, options.for_names(spec.options)) for spec in specs]
-        # most of an order is found on one core, and the rest waits for it
-        sizes = [own.block_elements for _, own in chosen]
-        (numbering, leads), before = at_once(
-            lambda: order_for_locality(start, chosen),
-            lambda: on_fewer_cores(input_baselines, full, specs, sizes) if planned else {},
+        block_sizes = [of_loop.block_elements for _, of_loop in chosen]
+
+        def figures_of_input() -> dict[tuple[str, int], VariantMetrics | None]:
+            if not planned:
+                return {}
+            return on_fewer_cores(input_baselines, full, specs, block_sizes)
+
+        (numbering, leads), baselines = at_once(
+            lambda: order_for_locality(start, chosen), figures_of_input
         )
+
+        # Settle the sets whose order the new file decides.
         for spec in specs:
-            if (name := spec.loop.over) in fixed:
-                numbering = numbering.following({name: fixed[name]}).settled(name)
-        for name in () if keep_order else triangular:
-            numbering = go_by_cells(numbering, name)
-        if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
-            named = [
-                (loop, replace(own, method="gps") if own.method == "none" else own)
-                for loop, own in chosen
-            ]
-            temporary, _ = order_for_locality(Numbering.of(full), named)
-    rest = source_hash, fixed, temporary, before
-    return Ordered(mesh, tuple(specs), numbering, leads, seconds, *rest)
+            over = spec.loop.over
+            if over in fixed:
+                numbering = numbering.following({over: fixed[over]}).settled(over)
+        if not keep_order:
+            for map_name in run_sizes:
+                numbering = go_by_cells(numbering, map_name)
+
+        # A mesh that keeps its order is cut into lists in an order that is good for them.
+        if keep_order and _some_want_lists(numbering, specs, chosen):
+            temporary = _order_for_lists(full, chosen)
+    return Ordered(
+        mesh=mesh,
+        specs=tuple(specs),
+        numbering=numbering,
+        leads=leads,
+        seconds=seconds,
+        source_hash=source_hash,
+        fixed=fixed,
+        temporary=temporary,
+        baselines=baselines,
+    )
+
+
+def _some_want_lists(
+    numbering: Numbering,
+    specs: Sequence[LoopSpec],
+    chosen: Sequence[tuple[Loop, Options]],
+) -> bool:
+    """Whether some loop gets blocks that list their elements."""
+    for spec, (_, options) in zip(specs, chosen, strict=True):
+        if wants_lists(numbering, spec, options):
+            return True
+    return False
+
+
+def _order_for_lists(full: Mesh, chosen: Sequence[tuple[Loop, Options]]) -> Numbering:
+    """A locality order of all sets, by gps for loops that ask for no order."""
+    ordered = []
+    for loop, options in chosen:
+        if options.method == "none":
+            options = replace(options, method="gps")
+        ordered.append((loop, options))
+    numbering, _ = order_for_locality(Numbering.of(full), ordered)
+    return numbering
 
 
 def order_alone(
     ordered: Ordered, options: Options
 ) -> tuple[Mapping[str, Ordering], tuple[OrderMetrics, ...]]:
-    """The order of every set without any blocks, and what was found for those of points."""
+    """The order of every set without blocks, and the figures of the orders of points."""
+    # Sets that no loop reaches follow those that some loop reaches.
     numbering = ordered.numbering
     reached = reached_leaves(numbering, [spec.loop for spec in ordered.specs])
-    follow = FOLLOW[options.for_names(ordered.specs[0].options).target]
-    others = propagate(numbering.mesh, {n: numbering.orders[n] for n in reached}, follow)
+    first_target = options.for_names(ordered.specs[0].options).target
+    follow = FOLLOW[first_target]
+    orders_reached = {name: numbering.orders[name] for name in reached}
+    others = propagate(
+        mesh=numbering.mesh,
+        known=orders_reached,
+        follow=follow,
+        keep=numbering.kept,
+    )
     numbering = numbering.following({**others, **ordered.fixed})
     return numbering.all(), tuple(lead.metrics for lead in ordered.leads)
 
@@ -216,14 +305,14 @@ def cut_and_colour(
     options: Options,
     progress: Progress = lambda done, total, name: None,
 ) -> Plan:
-    """The second half of :func:`prepare`: blocks, colours and figures, without the new mesh.
+    """The second half of :func:`prepare`: blocks, colours, figures, without the new mesh.
 
-    The plan has no hash of a renumbered mesh. Raises ProofError when the plan is wrong, which is a
-    fault of meshprep.
+    The plan has no hash of a renumbered mesh. Raises ProofError when the plan is wrong,
+    which is a fault of meshprep.
     """
-    made = draft(ordered, options, progress)
+    drafted = draft(ordered, options, progress)
     progress(STAGES.index("proof"), len(STAGES), "proof")
-    return prove(made, ordered, options)
+    return prove(drafted, ordered, options)
 
 
 def draft(
@@ -233,44 +322,83 @@ def draft(
 ) -> Plan:
     """All of :func:`cut_and_colour` but the proof.
 
-    Blocks of every loop come first, since they order the sets; what names elements by their new
-    numbers comes after.
+    Blocks of every loop come first, since they order the sets; what names elements by their
+    new numbers comes after.
     """
-    numbering, specs, seconds = ordered.numbering, ordered.specs, dict(ordered.seconds)
-    chosen = {spec.loop.name: options.for_names(spec.options) for spec in specs}
-    follow = FOLLOW[chosen[specs[0].loop.name].target]
-    cuts, notes = {}, {}
-    # a loop without maps does not decide the order of its set, and takes what the others leave
+    # Sets that no loop reaches follow as the first loop's target has it.
+    numbering = ordered.numbering
+    specs = ordered.specs
+    seconds = dict(ordered.seconds)
+    options_of = {spec.loop.name: options.for_names(spec.options) for spec in specs}
+    first_target = options_of[specs[0].loop.name].target
+    follow = FOLLOW[first_target]
+
+    # Cut loop after loop. One without maps comes last: it decides no order of its set.
+    cuts = {}
+    notes = {}
     for turn, spec in enumerate(sorted(specs, key=lambda s: not s.loop.maps)):
-        name, start = spec.loop.name, clock()
-        share = partial(_within, progress, turn, len(specs))
+        name = spec.loop.name
+        start = clock()
         with _stage("blocks and grouping", seconds, progress):
-            numbering, found = cut(numbering, spec, chosen[name], share, ordered.temporary)
-        cuts[name] = found
-        told = dict(found.notes)
-        scattered, seconds_of = told.pop("scattered", None), round(clock() - start, 4)
-        notes[name] = PartitionMetrics(scattered, seconds_of, other=told)
+            numbering, blocks = cut(
+                numbering=numbering,
+                spec=spec,
+                options=options_of[name],
+                progress=partial(_progress_of_cutting, progress, turn, len(specs)),
+                temporary=ordered.temporary,
+            )
+        cuts[name] = blocks
+        partitioner_notes = dict(blocks.notes)
+        scattered = partitioner_notes.pop("scattered", None)
+        elapsed = round(clock() - start, 4)
+        notes[name] = PartitionMetrics(scattered, elapsed, other=partitioner_notes)
+
+    # Colour and stage; what loops reach is settled, and the other sets follow meanwhile.
     with _stage("colours and staging", seconds, progress):
-        # what loops reach is settled: the others follow meanwhile
-        others, variants = at_once(
-            lambda: propagate(numbering.mesh, numbering.known(), follow),
-            lambda: [
-                colour(numbering, s.loop, cuts[s.loop.name], chosen[s.loop.name]) for s in specs
-            ],
-        )
+
+        def followers_of_settled() -> dict[str, Ordering]:
+            return propagate(
+                mesh=numbering.mesh,
+                known=numbering.known(),
+                follow=follow,
+                keep=numbering.kept,
+            )
+
+        def variants_of_loops() -> list[Variant]:
+            variants = []
+            for spec in specs:
+                name = spec.loop.name
+                variant = colour_and_stage(
+                    numbering=numbering,
+                    loop=spec.loop,
+                    cut=cuts[name],
+                    options=options_of[name],
+                )
+                variants.append(variant)
+            return variants
+
+        others, variants = at_once(followers_of_settled, variants_of_loops)
         numbering = numbering.following({**others, **ordered.fixed})
+
+    # Put the plan together and measure it.
     with _stage("figures", seconds, progress):
-        plan = _assemble(ordered, numbering, variants, options)
+        plan = _assemble_plan(
+            ordered=ordered,
+            numbering=numbering,
+            variants=variants,
+            options=options,
+        )
         locality, loops = at_once(
             lambda: locality_metrics(numbering, ordered.leads),
-            lambda: _measure(ordered, plan, notes),
+            lambda: _measure_loops(ordered, plan, notes),
         )
     return replace(plan, metrics=Metrics(locality, loops, seconds))
 
 
 def prove(plan: Plan, ordered: Ordered, options: Options) -> Plan:
-    """The plan, proved, with the seconds that this took; raises ProofError when it is wrong."""
-    start, metrics = clock(), plan.metrics
+    """The plan with the seconds of its proof; raises ProofError when it is wrong."""
+    start = clock()
+    metrics = plan.metrics
     if options.proof:
         refuse_wrong(plan, ordered.numbering.mesh.maps)
     seconds = {**metrics.seconds, "proof": round(clock() - start, 4)}
@@ -279,56 +407,59 @@ def prove(plan: Plan, ordered: Ordered, options: Options) -> Plan:
 
 @contextmanager
 def _stage(name: str, seconds: dict[str, float], progress: Progress) -> Iterator[None]:
-    """Tell a stage, and add up its seconds."""
+    """Announce a stage, and add up its seconds."""
     progress(STAGES.index(name), len(STAGES), name)
     start = clock()
     yield
     seconds[name] = round(seconds[name] + clock() - start, 4)
 
 
-def _within(progress: Progress, turn: int, turns: int, share: float) -> None:
-    """Tell the share of one of several equal turns of cutting blocks."""
+def _progress_of_cutting(
+    progress: Progress,
+    turn: int,
+    turns: int,
+    share: float,
+) -> None:
+    """Announce the share that is done of one of several equal turns of cutting blocks."""
     if share < 1.0:
         name = "blocks and grouping"
         progress(STAGES.index(name) + (turn + share) / turns, len(STAGES), name)
 
 
-def plan_request_maps(mesh: Mesh, loops: Loops) -> tuple[Mesh, list[LoopSpec]]:
-    """The mesh with every map the loops need, and the loops checked against it."""
-    requests = as_requests(loops, mesh)
-    names: dict[str, None] = {}
-    for request in requests:
-        names |= dict.fromkeys(request.maps)
-    steps = set[str]().union(*map(steps_of, names))
-    # A solver that loops over interior facets needs the boundary ones too, in the same numbering.
-    for facets in ("faces", "edges"):
-        if f"{facets}->cells" in steps - mesh.maps.keys():
-            names[f"boundary_{facets}->cells"] = None
-    try:
-        full = derive(mesh, names)
-    except MeshprepError as error:
-        # the first loop that asks for a map of the message begins it
-        wanted = ((r.where, step) for r in requests for name in r.maps for step in steps_of(name))
-        asking = (f"{where}: " for where, step in wanted if f"map '{step}'" in str(error))
-        raise MeshprepError(f"{next(asking, '')}{error}") from error
-    return full, resolve(requests, full)
-
-
-def _assemble(
-    ordered: Ordered, numbering: Numbering, variants: Sequence[Variant], options: Options
+def _assemble_plan(
+    ordered: Ordered,
+    numbering: Numbering,
+    variants: Sequence[Variant],
+    options: Options,
 ) -> Plan:
-    full, specs = numbering.mesh, ordered.specs
+    """The plan of all loops in the final numbering, without figures and mesh hash."""
+    full = numbering.mesh
+    specs = ordered.specs
     matrices = build_matrices(numbering, specs)
-    maps, loops = dict[str, SetMap](), {}
+
+    # Each loop with its maps, its variant, its matrices and the ranges of the threads.
+    maps = dict[str, SetMap]()
+    loops = {}
     for spec, variant in zip(specs, variants, strict=True):
-        loop, blocks, own = spec.loop, {variant.name: variant}, numbering.maps(spec.loop.maps)
-        added = {a.name: matrices[a.name] for a in loop.matrices}
-        made = LoopPlan(loop, full.sizes, own, blocks, variant.name, matrices=added)
-        loops[loop.name] = replace(made, ranges=ranges_for(made))
-        maps |= own
+        loop = spec.loop
+        maps_of_loop = numbering.maps(loop.maps)
+        loop_plan = LoopPlan(
+            loop=loop,
+            sizes=full.sizes,
+            maps=maps_of_loop,
+            variants={variant.name: variant},
+            default=variant.name,
+            matrices={arg.name: matrices[arg.name] for arg in loop.matrices},
+        )
+        loops[loop.name] = replace(loop_plan, ranges=ranges_for(loop_plan))
+        maps |= maps_of_loop
+
+    # What solvers need besides: boundary facets, coordinates, groups.
     maps |= numbering.maps([m for m in full.maps if m.startswith("boundary_")])
-    where = full.coordinates if options.coordinates else None
-    where = None if where is None else numbering.ordering("nodes").apply(where.astype("f8"))
+    coordinates = {}
+    if options.coordinates and full.coordinates is not None:
+        nodes = numbering.ordering("nodes")
+        coordinates["nodes"] = nodes.apply(full.coordinates.astype("f8"))
     return Plan(
         sizes=full.sizes,
         ordering=numbering.all(),
@@ -339,8 +470,8 @@ def _assemble(
         options=options.effective(),
         about=about(),
         matrices=matrices,
-        coordinates={} if where is None else {"nodes": where},
-        **_groups(numbering, ordered.mesh),
+        coordinates=coordinates,
+        **_groups_of_plan(numbering, ordered.mesh),
     )
 
 
@@ -348,35 +479,46 @@ def _assemble(
 _ONE_LINE = str.maketrans("\n\0", "  ")
 
 
-def _groups(numbering: Numbering, file: Mesh) -> dict[str, Any]:
-    """``tags``, ``further_groups`` and ``group_names`` of a plan.
+def _groups_of_plan(numbering: Numbering, file: Mesh) -> dict[str, Any]:
+    """``tags``, ``further_groups`` and ``group_names`` of a plan, as its arguments.
 
-    Those of sets that a file does not have, and the numbers that it gave its elements. Names are on
-    one line.
+    They are the groups of sets that the file of the mesh does not have, and the numbers
+    that it gave its elements. Names are on one line.
     """
     tags: dict[str, dict[str, Any]] = {}
     further: dict[str, dict[str, Any]] = {}
     names: dict[str, dict[str, Any]] = {}
-    for t in numbering.mesh.tags:
-        if t.set in file.sets:
+    for tag in numbering.mesh.tags:
+        if tag.set in file.sets:
             continue
-        order, rows = numbering.ordering(t.set), t.further_ids()
-        tags.setdefault(t.set, {})[t.name] = order.apply(t.first_ids())
+        order = numbering.ordering(tag.set)
+        tags.setdefault(tag.set, {})[tag.name] = order.apply(tag.first_ids())
+
+        # The further groups of elements that are in several, in the new order.
+        rows = tag.further_ids()
         if rows.size:
             rows[:, 0] = order.old_to_new[rows[:, 0]]
-            further.setdefault(t.set, {})[t.name] = rows[np.argsort(rows[:, 0], kind="stable")]
-        if t.names:
-            lines = names.setdefault(t.set, {})[t.name] = {}
-            for k in sorted(t.names):
-                lines[k] = t.names[k].translate(_ONE_LINE).encode(errors="replace").decode()
-    for d in file.dats:
-        if d.is_numbering:
-            values = numbering.ordering(d.set).apply(d.values.astype(np.int64))
-            tags.setdefault(d.set, {})[d.name] = values
+            rows = rows[np.argsort(rows[:, 0], kind="stable")]
+            further.setdefault(tag.set, {})[tag.name] = rows
+        if tag.names:
+            names.setdefault(tag.set, {})[tag.name] = {
+                number: _name_in_one_line(tag.names[number]) for number in sorted(tag.names)
+            }
+
+    # The numbers that the file gave elements.
+    for dat in file.dats:
+        if dat.is_numbering:
+            numbers = numbering.ordering(dat.set).apply(dat.values.astype(np.int64))
+            tags.setdefault(dat.set, {})[dat.name] = numbers
     return {"tags": tags, "further_groups": further, "group_names": names}
 
 
-def _measure(
+def _name_in_one_line(name: str) -> str:
+    """A name of a group as a plan file can hold it."""
+    return name.translate(_ONE_LINE).encode(errors="replace").decode()
+
+
+def _measure_loops(
     ordered: Ordered, plan: Plan, notes: Mapping[str, PartitionMetrics]
 ) -> dict[str, LoopMetrics]:
     """Figures of every loop: its input order cut into chunks, and the plan."""
@@ -385,34 +527,46 @@ def _measure(
         variant = loop_plan.variant()
         key = (name, variant.block_size)
         if key not in ordered.baselines:
-            reached = input_reach(plan, loop_plan)
-            ordered.baselines[key] = baseline(loop_plan.loop, *reached, key[1])
+            maps, sizes = input_reach(plan, loop_plan)
+            ordered.baselines[key] = baseline(
+                loop=loop_plan.loop,
+                maps=maps,
+                sizes=sizes,
+                block_size=variant.block_size,
+            )
         after = replace(measures.measure(loop_plan, variant), partition=notes[name])
-        loops[name] = LoopMetrics({variant.name: BeforeAfter(ordered.baselines[key], after)})
+        before_after = BeforeAfter(ordered.baselines[key], after)
+        loops[name] = LoopMetrics({variant.name: before_after})
     return loops
 
 
 def renumbered(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
-    """What a file holds in a new order; its elements are then numbered 1..n in it.
+    """The content of a file in a new order; its elements are then numbered 1..n in it.
 
-    So are all cells where those of one type move: most formats number them through all types.
+    All cells lose their numbers where those of one type move: most formats number cells
+    through all types.
     """
-    own = {name: ordering[name] for name in mesh.sets if not ordering[name].is_identity}
-    nodes, others = own.keys() & {"nodes"}, own.keys() - {"nodes"}
-    kept = tuple(
-        d for d in mesh.dats if not (d.is_numbering and (nodes if d.set == "nodes" else others))
-    )
-    mesh = mesh if len(kept) == len(mesh.dats) else replace(mesh, dats=kept)
-    return mesh.renumber(own)
+    moved = {name: ordering[name] for name in mesh.sets if not ordering[name].is_identity}
+    nodes_move = "nodes" in moved
+    others_move = any(name != "nodes" for name in moved)
+    dats = []
+    for dat in mesh.dats:
+        loses_numbers = nodes_move if dat.set == "nodes" else others_move
+        if not (dat.is_numbering and loses_numbers):
+            dats.append(dat)
+    if len(dats) < len(mesh.dats):
+        mesh = replace(mesh, dats=tuple(dats))
+    return mesh.renumber(moved)
 
 
+# The packages whose versions a plan names.
 PACKAGES = ("meshprep", "numpy", "scipy", "numba", "h5py", "meshio", "pymetis")
 
 
 def about() -> dict[str, Any]:
     """Creator, time in UTC and versions, as JSON values."""
     versions = {"python": platform.python_version()}
-    versions |= dict(zip(PACKAGES, map(_version, PACKAGES), strict=True))
+    versions |= {package: _version(package) for package in PACKAGES}
     return {
         "creator": f"meshprep {versions['meshprep']}",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -422,6 +576,7 @@ def about() -> dict[str, Any]:
 
 @cache
 def _version(name: str) -> str:
+    """The version of a package that is installed."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""``tune``: finds how a loop of a plan runs fastest, and writes it into the plan."""
+"""The fastest way to run a loop of a plan: searched, and noted in the plan."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,15 +18,15 @@ from meshprep_runtime.tuning.lookup import with_entry
 from meshprep_runtime.tuning.machines import Backend, this_cpu, this_gpu
 from meshprep_runtime.tuning.tune import SearchArguments, TuningSearch, synthetic, tune
 
-from .matrices import input_maps
-from .variants import with_loop, with_sizes
+from ..staging.matrices import input_maps
+from ..staging.recut import with_loop, with_sizes, with_variants
 
 # Block sizes to try, by target.
 SIZES = {
     "cpu": (512, 1024, 2048, 4096, 8192, 16384),
     "gpu": (64, 96, 128, 192, 256, 320, 384, 448, 512, 768, 1024),
 }
-# Where loops are timed, on this machine.
+# The devices of this machine, by name.
 HERE = {"cpu": this_cpu, "gpu": this_gpu}
 Kernel = Callable[..., None] | DeviceFunction
 # Elements on which the kernel's accesses are checked.
@@ -35,13 +35,15 @@ CHECKED = 200
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """What came out."""
+    """The result of :func:`tune_plan`."""
 
-    plan: Plan  # the plan with the entry, and with the variants that are best in some layout
+    # With the entry, and with the variants that are best in some layout.
+    plan: Plan
     loop: str
     tuned: Tuned
     notes: list[str]  # what could not be tried, such as block sizes, and why
-    before: Trial | None = None  # the input order, element after element, where timed on a CPU
+    # The input order, element after element, where that was timed: on a CPU.
+    before: Trial | None = None
 
 
 def tune_plan(
@@ -58,72 +60,102 @@ def tune_plan(
 ) -> Tuning:
     """Find the strategy, block size and layout with which a loop runs fastest.
 
-    Raises MeshprepError for unknown names, a kernel that is missing, loops that nothing can run,
-    and a kernel that does not do what its accesses say; ProofError when the plan that came out is
-    wrong, which is a fault of meshprep.
+    Raises MeshprepError for unknown names, a kernel that is missing, loops that nothing can
+    run, and a kernel that does not do what its accesses say; ProofError when the plan that
+    came out is wrong, which is a fault of meshprep.
 
-    ``device`` is a Backend, or ``"cpu"`` or ``"gpu"`` of this machine. ``block_sizes`` besides
-    those of the plan, None for a range that suits the device, cut the order that the plan has, see
-    :func:`~meshprep.pipeline.variants.recut`; those that are best in no layout are left out again.
-    ``values`` by argument are in the plan's numbering; None for made-up numbers. ``search`` is as
-    for :func:`meshprep_runtime.tuning.tune.tune`. On a CPU the loop is also timed in the input
-    order, unless it adds to matrices.
+    ``device`` is a Backend, or ``"cpu"`` or ``"gpu"`` of this machine. ``block_sizes``
+    besides those of the plan, None for a range that suits the device, cut the order that
+    the plan has, see :func:`~meshprep.staging.recut.recut`; those that are best in no
+    layout are left out again. ``values`` by argument are in the plan's numbering; None for
+    made-up numbers. ``search`` is as for :func:`meshprep_runtime.tuning.tune.tune`. On a
+    CPU the loop is also timed in the input order, unless it adds to matrices.
     """
-    backend, before = _place(device), None
-    own = plan[loop]
-    loop = own.loop.name
-    n = own.sizes[own.loop.over]
-    wanted = (
-        [s for s in SIZES[backend.machine.kind] if s < n] if block_sizes is None else block_sizes
-    )
-    widened, notes = with_sizes(own, wanted, backend.machine.kind)
+    backend = _backend_of(device)
+    loop_plan = plan[loop]
+    loop = loop_plan.loop.name
+
+    # Cut the plan's order into blocks of further sizes.
+    if block_sizes is None:
+        n = loop_plan.sizes[loop_plan.loop.over]
+        block_sizes = [size for size in SIZES[backend.machine.kind] if size < n]
+    widened, notes = with_sizes(loop_plan, block_sizes, backend.machine.kind)
+
+    # Check the kernel and its arguments.
     if kernel is None:
         raise MeshprepError(
             "running a loop needs its kernel: name one with --kernel FILE.py:function"
         )
-    given = synthetic(own) if values is None else values
-    missing = [a.name for a in own.loop.args if a.name not in given]
+    if values is None:
+        values = synthetic(loop_plan)
+    missing = [arg.name for arg in loop_plan.loop.args if arg.name not in values]
     if missing:
-        raise MeshprepError(f"loop '{own.loop.name}': no values for argument '{missing[0]}'")
+        raise MeshprepError(f"loop '{loop}': no values for argument '{missing[0]}'")
     if not isinstance(kernel, DeviceFunction):
-        notes += check_kernel(ParLoop(kernel, own), given)
+        notes += check_kernel(ParLoop(kernel, loop_plan), values)
+
+    # Time all ways, and on a CPU the input's order as well.
     with named(f"loop '{loop}'"):
-        tuned = tune(kernel, widened, given, backend=backend, progress=progress, **search)
-    if backend.machine.kind == CPU and not own.loop.matrices:
-        before = _in_input_order(plan, own, kernel, given, backend, TuningSearch(**search).runs)
-    made = with_loop(plan, _kept(own, widened, tuned))
+        tuned = tune(kernel, widened, values, backend=backend, progress=progress, **search)
+    before = None
+    if backend.machine.kind == CPU and not loop_plan.loop.matrices:
+        before = _time_input_order(
+            plan=plan,
+            loop_plan=loop_plan,
+            kernel=kernel,
+            values=values,
+            backend=backend,
+            runs=TuningSearch(**search).runs,
+        )
+    tuned_plan = with_loop(plan, _with_best_variants(loop_plan, widened, tuned))
     if proof:
-        refuse_wrong(made)
-    return Tuning(made, loop, tuned, notes, before)
+        refuse_wrong(tuned_plan)
+    return Tuning(
+        plan=tuned_plan,
+        loop=loop,
+        tuned=tuned,
+        notes=notes,
+        before=before,
+    )
 
 
-def _in_input_order(
+def _time_input_order(
     plan: Plan,
-    own: LoopPlan,
+    loop_plan: LoopPlan,
     kernel: Kernel,
     values: Mapping[str, NDArray[Any]],
     backend: Backend,
     runs: int,
 ) -> Trial:
     """The loop in the numbering of the input, element after element on one thread."""
-    loop = own.loop
-    sets = {a.name: own.maps[a.map].to_set if a.map else loop.over for a in loop.args}
-    restored = {
-        name: values[name] if a.is_global else plan.ordering[sets[name]].restore(values[name])
-        for name, a in ((a.name, a) for a in loop.args)
-    }
-    unchanged = LoopPlan(loop, own.sizes, input_maps(plan, own), {}, "")
+    # The values and the loop as they were before the plan.
+    loop = loop_plan.loop
+    restored = {}
+    for arg in loop.args:
+        restored[arg.name] = values[arg.name]
+        if not arg.is_global:
+            over = loop.over if arg.map is None else loop_plan.maps[arg.map].to_set
+            restored[arg.name] = plan.ordering[over].restore(values[arg.name])
+    unchanged = LoopPlan(
+        loop=loop,
+        sizes=loop_plan.sizes,
+        maps=input_maps(plan, loop_plan),
+        variants={},
+        default="",
+    )
     search = SearchArguments(strategies=["sequential"], layouts=["aos"], runs=runs)
     return tune(kernel, unchanged, restored, backend=backend, **search).best
 
 
-def _place(device: str | Backend) -> Backend:
-    """Where to time loops."""
+def _backend_of(device: str | Backend) -> Backend:
+    """The machine to time loops on."""
     if isinstance(device, Backend):
         return device
     if device in HERE:
         return HERE[device]()
-    raise MeshprepError(f"device '{device}' is unknown: use {' or '.join(HERE)} of this machine")
+    raise MeshprepError(
+        f"device '{device}' is unknown: use {' or '.join(HERE)} of this machine"
+    )
 
 
 def loop_of(plan: Plan, kernel: Kernel | None, name: str | None) -> str:
@@ -138,11 +170,14 @@ def loop_of(plan: Plan, kernel: Kernel | None, name: str | None) -> str:
 
 
 def check_kernel(loop: ParLoop, arrays: Mapping[str, Any]) -> list[str]:
-    """Refuse a kernel that does not do what its accesses say; why it could not be checked."""
+    """Refuse a kernel that does not do what its accesses say.
+
+    Gives the reason where it could not be checked.
+    """
     try:
         loop.check_access(CHECKED, **arrays)
     except MeshprepError as error:
-        # Compiled it gives nan where Python raises, for a root say.
+        # Compiled, a kernel may give nan where Python raises, as for a root.
         if error.__cause__ is None:
             raise
         return [f"the accesses of the kernel: {error}"]
@@ -151,7 +186,7 @@ def check_kernel(loop: ParLoop, arrays: Mapping[str, Any]) -> list[str]:
 
 @contextmanager
 def named(what: str) -> Iterator[None]:
-    """Give what a kernel raises the name of its loop or chain."""
+    """Name the loop or chain in the errors that its kernel raises."""
     try:
         yield
     except MeshprepError:
@@ -163,10 +198,16 @@ def named(what: str) -> Iterator[None]:
         ) from error
 
 
-def _kept(own: LoopPlan, widened: LoopPlan, tuned: Tuned) -> LoopPlan:
-    """The loop with the new entry and the variants that some entry or the plan itself names."""
-    best = {t.variant for soa in {t.soa for t in tuned.trials} if (t := tuned.best_for(soa))}
-    variants = {k: v for k, v in widened.variants.items() if k in own.variants or k in best}
+def _with_best_variants(own: LoopPlan, widened: LoopPlan, tuned: Tuned) -> LoopPlan:
+    """The loop with the new entry, its own variants, and those best in some layout."""
+    # The best variant for each layout, as arrays of structures and the other way round.
+    best = set[str | None]()
+    for soa in {trial.soa for trial in tuned.trials}:
+        trial = tuned.best_for(soa)
+        if trial is not None:
+            best.add(trial.variant)
+    keeping = best.union(own.variants)
+    variants = {k: v for k, v in widened.variants.items() if k in keeping}
     default = own.default or next(iter(variants), "")
     entries = with_entry(own.tuned, tuned)
-    return replace(widened, variants=variants, default=default, tuned=entries)
+    return replace(with_variants(widened, variants, default), tuned=entries)

@@ -1,6 +1,6 @@
 """Compiling ahead: small jobs in several processes, with the types that any mesh gives.
 
-What is left over, such as steps that few meshes need, is compiled when it runs.
+Steps that few meshes need are left out: they are compiled when they run.
 """
 
 import tempfile
@@ -18,39 +18,49 @@ import numpy as np
 
 from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.errors import MeshprepError, Progress
+from meshprep_runtime.kernel.cache import why_nothing_is_kept
 
 from .. import io
 from ..io.generate import generate
 from ..kernels.machine_code import USUAL_MADE, folder
 from ..loops.options import Options
+from ..loops.request_maps import plan_request_maps
 from ..loops.requests import LoopRequest, resolve, simple_request
 from ..mesh import Mesh
 from ..mesh.incidence import Csr
-from ..partition import PARTITIONERS
-from ..partition.blocks.anneal.centroids import middles
-from ..partition.blocks.mend.reconnect import reconnect_groups
-from ..partition.blocks.tuning import PRESETS
-from ..partition.repair import repair
-from ..reorder import FOLLOW, METHODS
-from ..reorder.by_component import by_component
+from ..ordering import FOLLOW, METHODS
+from ..ordering.by_component import by_component
+from ..partitioning import PARTITIONERS
+from ..partitioning.multilevel.balancing.reconnect import reconnect_groups
+from ..partitioning.multilevel.refinement.centroids import mean_places
+from ..partitioning.multilevel.tuning import PRESETS
+from ..partitioning.repair import repair
+from ..registry.formats import WRITTEN
 from .measure import measure
-from .steps import plan_request_maps, prepare
+from .steps import prepare
 
+# The block size of the jobs.
 SMALL = 64
+# Access and type of the values that :func:`measure` moves.
 MOVES = [("read", "f8"), ("inc", "f8"), ("read", "f4"), ("inc", "f4")]
-# What reordering a Gmsh mesh needs, the longest first.
+# The tasks of reordering a Gmsh mesh, the longest first.
 USUAL = (
-    *("plan none blocks gpu", "plan gps contiguous gpu", "files gmsh", "files gmsh-ascii"),
+    "plan none blocks gpu",
+    "plan gps contiguous gpu",
+    "files gmsh",
+    "files gmsh-ascii",
     "measure",
 )
 
 
 def all_tasks() -> list[str]:
     """Every method, partitioner and format."""
+    # Plans of each partitioner, and of each order for both targets.
     plans = [f"plan gps {name} gpu" for name in PARTITIONERS]
     methods = [name for name in METHODS if name != "none"]
-    plans += [f"plan {name} contiguous {target}" for name in methods for target in ("gpu", "cpu")]
-    formats = [name for name, f in io.FORMATS.items() if f.write is not None and f.cells]
+    for name in methods:
+        plans += [f"plan {name} contiguous gpu", f"plan {name} contiguous cpu"]
+    formats = [name for name in WRITTEN if io.FORMATS[name].cells]
     files = [f"files {name}" for name in ("gmsh-ascii", *formats)]
     plans.append(USUAL[0])
     return [*plans, "repairs", "split", "split refined", "matrices", "measure", *files]
@@ -59,34 +69,43 @@ def all_tasks() -> list[str]:
 def warm_up(
     tasks: Sequence[str], progress: Progress = lambda done, total, name: None
 ) -> dict[str, float | str]:
-    """Compile what these tasks need: seconds of processor of each, or what went wrong.
+    """Compile the functions that these tasks need.
 
-    Raises MeshprepError where no machine code is kept.
+    Gives the seconds of processor of each task, or its error in words. Raises MeshprepError
+    where no machine code is kept.
     """
-    if (place := folder()) is None:
+    kernel_folder = folder()
+    if kernel_folder is None:
         raise MeshprepError(
-            "no machine code is kept, since MESHPREP_CACHE_DIR is empty: name a folder there"
+            f"no machine code is kept, since {why_nothing_is_kept()}: name a folder there"
         )
-    found: dict[str, float | str] = {}
+    # Run the tasks in processes of their own, a thread each.
+    outcome: dict[str, float | str] = {}
     count = min(len(tasks), thread_count())
-    pool = ProcessPoolExecutor(count, get_context("spawn"), initializer=_alone)
+    pool = ProcessPoolExecutor(count, get_context("spawn"), initializer=_start_quietly)
     try:
         progress(0, len(tasks), "compiling")
         running = {pool.submit(run_task, task): task for task in tasks}
         for done in as_completed(running):
-            task, error = running[done], done.exception()
-            found[task] = f"{type(error).__name__}: {error}" if error else done.result()
-            progress(len(found) - 1, len(tasks), f"compiled {task}")
+            task = running[done]
+            error = done.exception()
+            if error:
+                outcome[task] = f"{type(error).__name__}: {error}"
+            else:
+                outcome[task] = done.result()
+            progress(len(outcome) - 1, len(tasks), f"compiled {task}")
     finally:
         pool.shutdown(cancel_futures=True)
-    if set(USUAL) <= {task for task, value in found.items() if isinstance(value, float)}:
+    # Note that the usual tasks are compiled, for the first run of a command.
+    compiled = {task for task, value in outcome.items() if isinstance(value, float)}
+    if set(USUAL) <= compiled:
         with suppress(OSError):
-            (place / USUAL_MADE).touch()
-    return found
+            (kernel_folder / USUAL_MADE).touch()
+    return outcome
 
 
-def _alone() -> None:
-    """A process beside others, whose caller has warned of what there is."""
+def _start_quietly() -> None:
+    """Start a process beside others: one thread, and no warnings, which the caller gave."""
     warnings.simplefilter("ignore")
     numba.set_num_threads(1)
 
@@ -100,27 +119,37 @@ def run_task(task: str) -> float:
 
 
 def _triangles() -> Mesh:
+    """A mesh that is small, but not regular."""
     return generate("delaunay2d", cells=2500)
 
 
-def _plan(method: str, partitioner: str, target: str) -> None:
+def _warm_plan(method: str, partitioner: str, target: str) -> None:
     """Orders, blocks, colours, figures and proof."""
     options = Options(method=method, partition=partitioner, target=target, block_size=SMALL)
     mesh = _triangles()
     with _as_if_large():
         prepare(mesh, (), options)
-    # of several groups, and in two components whose vertices alternate, as in large meshes
-    middles(np.ones((200, 3)), np.ones(200, np.int32), np.zeros(200, np.int32), 3)
-    graph = Csr(np.arange(5, dtype=np.int64), np.array([2, 3, 0, 1], np.int32))
+    # Blocks of several groups, as in large meshes.
+    mean_places(
+        place=np.ones((200, 3)),
+        weight=np.ones(200, np.int32),
+        block=np.zeros(200, np.int32),
+        n_blocks=3,
+    )
+    # A graph of two components whose vertices alternate.
+    graph = Csr(
+        offset=np.array([0, 1, 2, 3, 4], np.int64),
+        index=np.array([2, 3, 0, 1], np.int32),
+    )
     by_component(graph, lambda offset, *rest: np.arange(offset.size - 1, dtype=np.uint32))
-    # cells follow their nodes: rows of more than two points
+    # Cells that follow their nodes: rows of more than two points.
     for follow in FOLLOW.values():
         follow(mesh.map("cells->nodes").table.copy())
 
 
 @contextmanager
 def _as_if_large() -> Iterator[None]:
-    """Cut as meshes of many elements are: those of few nearly always need repairs, too."""
+    """Cut as large meshes are; small ones nearly always need repairs as well."""
     before = dict(PRESETS)
     for name, tuning in before.items():
         PRESETS[name] = replace(tuning, lone_group=0, lone_group_of_many=0)
@@ -130,19 +159,37 @@ def _as_if_large() -> Iterator[None]:
         PRESETS.update(before)
 
 
-def _repairs() -> None:
-    """Mending blocks in pieces, and over the cap: few large meshes need it."""
+def _warm_repairs() -> None:
+    """Mend blocks that are in pieces, or over the cap: few large meshes need it."""
+    # A chain of edges, dealt out to three blocks in turn.
     row = np.arange(200, dtype=np.int32)
-    table, block = np.column_stack([row, row + 1]), row % 3
-    groups, weight = np.zeros(3, np.int32), np.ones(201, np.int32)
+    table = np.column_stack([row, row + 1])
+    block = row % 3
+    groups = np.zeros(3, np.int32)
+    weight = np.ones(201, np.int32)
     everywhere = np.ones(3, np.bool_)
-    reconnect_groups(table, weight, block, groups, 100, everywhere, everywhere)
-    repair(table, 201, np.zeros(200, np.int32), 4, 50)
+    reconnect_groups(
+        table=table,
+        weight=weight,
+        block=block,
+        group_of_block=groups,
+        cap=100,
+        fragmented=everywhere,
+        near=everywhere,
+    )
+    # One block of all edges, four times as many as it may hold.
+    repair(
+        table=table,
+        n_points=201,
+        block_of_element=np.zeros(200, np.int32),
+        n_asked=4,
+        block_size=50,
+    )
 
 
-def _split(cut: str = "annealed") -> None:
-    """Owners, halos, orders and parts; what these take of orders and blocks has its own tasks."""
-    from ..distribute.steps import SplitOptions, split
+def _warm_split(cut: str = "annealed") -> None:
+    """Owners, halos, orders and parts, with orders and blocks that have their own tasks."""
+    from ..distribute.job.split import SplitOptions, split
     from ..distribute.subject import subject_of_mesh
 
     loops = ["edges->cells", "cells->nodes"]
@@ -154,32 +201,53 @@ def _split(cut: str = "annealed") -> None:
         made.builder.build(part)
 
 
-def _files(format: str) -> None:
+def _warm_files(format: str) -> None:
     """Write a mesh and read it back, and derive what loops need of it."""
-    text = format == "gmsh-ascii"
-    name = "gmsh" if text else format
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / f"mesh{io.FORMATS[name].extensions[0]}"
-        # one long block of cells is read in another way than many short ones
-        boxes = (generate("box", nx=n, ny=n, nz=0, type="triangle") for n in (12, 55))
-        for mesh in (_triangles(), *boxes):
-            options = {"binary": False} if text else {}
+    name = format
+    options = {}
+    if format == "gmsh-ascii":
+        name = "gmsh"
+        options["binary"] = False
+    # One long block of cells is read in another way than many short ones.
+    meshes = [_triangles()]
+    meshes += [
+        generate(
+            "box",
+            nx=n,
+            ny=n,
+            nz=0,
+            type="triangle",
+        )
+        for n in (12, 55)
+    ]
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / f"mesh{io.FORMATS[name].extensions[0]}"
+        for mesh in meshes:
             io.write(mesh, path, format=name, drop=True, overwrite=True, **options)
-            found = io.read(path, format=name)
-    if found.cell_sets:
-        plan_request_maps(found, ())
+            read_back = io.read(path, format=name)
+    if read_back.cell_sets:
+        plan_request_maps(read_back, ())
 
 
-def _matrices() -> None:
+def _warm_matrices() -> None:
     """Dofs, constraints, and the pattern and places of a matrix."""
-    matrix = {"mat": "K", "rows": "cells->dofs2", "columns": "cells->dofs2", "access": "inc"}
+    matrix = {
+        "mat": "K",
+        "rows": "cells->dofs2",
+        "columns": "cells->dofs2",
+        "access": "inc",
+    }
     values = {"over": "cells", "args": [matrix | {"fixed": "boundary"}]}
-    prepare(_triangles(), {"matrix": values}, Options(partition="contiguous", block_size=SMALL))
+    prepare(
+        _triangles(), {"matrix": values}, Options(partition="contiguous", block_size=SMALL)
+    )
 
 
-def _measure() -> None:
+def _warm_measure() -> None:
     """The moves of floats and doubles."""
-    args = [{"dat": a + t, "map": "edges->cells", "access": a, "dtype": t} for a, t in MOVES]
+    args = [
+        {"dat": a + t, "map": "edges->cells", "access": a, "dtype": t} for a, t in MOVES
+    ]
     options = Options(method="none", partition="contiguous", block_size=SMALL)
     loops = [LoopRequest("moves", {"over": "edges", "args": args})]
     measure(prepare(_triangles(), loops, options).plan)
@@ -187,5 +255,10 @@ def _measure() -> None:
 
 # By the first word of a task.
 _STAGES: dict[str, Callable[..., None]] = {
-    one.__name__[1:]: one for one in (_plan, _repairs, _split, _files, _matrices, _measure)
+    "plan": _warm_plan,
+    "repairs": _warm_repairs,
+    "split": _warm_split,
+    "files": _warm_files,
+    "matrices": _warm_matrices,
+    "measure": _warm_measure,
 }

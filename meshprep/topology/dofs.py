@@ -1,4 +1,4 @@
-"""Dofs of Lagrange elements as a derived set, shared by cells where their points coincide."""
+"""Dofs of Lagrange elements as a derived set: cells share those whose points coincide."""
 
 import re
 from collections.abc import Sequence
@@ -20,41 +20,56 @@ _NAME = re.compile(r"([^>]+)->dofs([1-4])")
 
 def dofs_degree(name: str) -> int | None:
     """The degree of a map ``SET->dofs1`` to ``SET->dofs4``; None for other names."""
-    found = _NAME.fullmatch(name)
-    return int(found[2]) if found else None
+    match = _NAME.fullmatch(name)
+    if match:
+        return int(match[2])
+    return None
 
 
 def derive_dofs(mesh: Mesh, name: str) -> Mesh:
-    """Add the set of dofs, the maps ``name`` to it from cells of all types, and their places.
+    """Add the set of dofs, the maps to it from cells of all types, and their places.
 
     Dofs of vertices come first, by their nodes, then those of edges and of faces, by first
-    appearance (cell, local edge or face), then those inside, by cells. So each has one number,
-    whichever cell it is reached from. The local order is that of :func:`lattice.local_points`.
-    Raises MeshprepError for other cells, and where the set exists without the map.
+    appearance (cell, local edge or face), then those inside, by cells. So each has one
+    number, whichever cell it is reached from. The local order is that of
+    :func:`local_points`. Raises MeshprepError for other cells, and where the set
+    exists without the map.
     """
-    layout, degree = layout_of(mesh), dofs_degree(name) or 1
+    # Number the dofs: a map from the cells of each type.
+    layout = layout_of(mesh)
+    degree = dofs_degree(name) or 1
     target = name.partition("->")[2]
     names = [f"{part.name}->{target}" for part in layout.parts]
-    _check(mesh, layout, name, names)
-    tables, size = _tables(layout, degree)
+    _check_dofs(mesh=mesh, layout=layout, name=name, names=names)
+    tables, size = _tables_of_dofs(layout, degree)
     maps = [
-        SetMap(n, part.name, target, table)
+        SetMap(name=n, from_set=part.name, to_set=target, table=table)
         for n, part, table in zip(names, layout.parts, tables, strict=True)
     ]
+
+    # Place each local point of all cells at a weighted mean of their corners.
     dats = []
     if mesh.coordinates is not None:
-        where = np.empty((size, mesh.coordinates.shape[1]))
+        dof_coordinates = np.empty((size, mesh.coordinates.shape[1]))
         for part, table in zip(layout.parts, tables, strict=True):
             corners = mesh.coordinates[part.table[:, : part.shape.n_corners]]
-            # Where the dofs of some cells lie, by their corners (cells, n_corners, d)
-            for k, point in enumerate(local_points(part.shape, degree) / degree):
+            # The lattice has whole numbers: measure it in edges of the cell.
+            reference_points = local_points(part.shape, degree) / degree
+            for k, point in enumerate(reference_points):
                 weights = _weights(part.shape, point)
-                where[table[:, k]] = sum(w * corners[:, c] for c, w in enumerate(weights))
-        dats = [Dat(CENTROID, target, where)]
+                weighted_corners = (w * corners[:, c] for c, w in enumerate(weights))
+                dof_coordinates[table[:, k]] = sum(weighted_corners)
+        dats = [Dat(CENTROID, target, dof_coordinates)]
     return mesh.with_(sets=[ElementSet(target, size)], maps=maps, dats=dats)
 
 
-def _check(mesh: Mesh, layout: Layout, name: str, names: list[str]) -> None:
+def _check_dofs(
+    mesh: Mesh,
+    layout: Layout,
+    name: str,
+    names: list[str],
+) -> None:
+    """Raise MeshprepError where the mesh cannot have these dofs."""
     target = name.partition("->")[2]
     shapes = [p.shape.name for p in layout.parts]
     if any(shape not in REFERENCE for shape in shapes):
@@ -66,83 +81,132 @@ def _check(mesh: Mesh, layout: Layout, name: str, names: list[str]) -> None:
         choice = " and ".join(f"'{n}'" for n in names)
         raise MeshprepError(f"this mesh cannot give map '{name}': use {choice}")
     if target in mesh.sets:
-        raise MeshprepError(f"map '{name}' cannot be added: the mesh has a set '{target}' already")
+        raise MeshprepError(
+            f"map '{name}' cannot be added: the mesh has a set '{target}' already"
+        )
 
 
-def _tables(layout: Layout, degree: int) -> tuple[list[Int32s], int]:
+def _tables_of_dofs(layout: Layout, degree: int) -> tuple[list[Int32s], int]:
     """The maps of all types of cells, and the number of dofs."""
-    used = np.zeros(layout.n_nodes, np.bool_)
-    for part in layout.parts:
-        used[part.table[:, : part.shape.n_corners]] = True
-    number = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    base = int(np.count_nonzero(used))
-    columns = [[number[part.table[:, : part.shape.n_corners]]] for part in layout.parts]
+    # Number the dofs of vertices: nodes that are corners, in their order.
+    corners = [part.table[:, : part.shape.n_corners] for part in layout.parts]
+    is_corner = np.zeros(layout.n_nodes, np.bool_)
+    for corners_of_part in corners:
+        is_corner[corners_of_part] = True
+    number = np.cumsum(is_corner, dtype=np.int32) - np.int32(1)
+    base = int(np.count_nonzero(is_corner))
+    columns = [[number[corners_of_part]] for corners_of_part in corners]
+
+    # Number the dofs of edges, then of faces.
     for dim in range(1, layout.dim):
         for arity in layout.arities(dim):
-            base = _shared(layout, dim, degree, base, columns, arity)
-    for part, found in zip(layout.parts, columns, strict=True):
-        inside = len(local_points(part.shape, degree)) - sum(c.shape[1] for c in found)
-        _check_size(base + len(part.table) * inside, layout)
-        first = base + inside * np.arange(len(part.table))
-        found.append((first[:, None] + np.arange(inside)).astype(np.int32))
-        base += len(part.table) * inside
-    return [np.hstack(found) for found in columns], base
+            base = _append_shared_dofs(
+                layout=layout,
+                dim=dim,
+                degree=degree,
+                base=base,
+                columns=columns,
+                arity=arity,
+            )
+
+    # Number the dofs inside cells, cell by cell: no other cell has them.
+    for part, of_part in zip(layout.parts, columns, strict=True):
+        n_cells = len(part.table)
+        n_shared = sum(piece.shape[1] for piece in of_part)
+        n_inside = len(local_points(part.shape, degree)) - n_shared
+        _check_size(base + n_cells * n_inside, layout)
+        first = base + n_inside * np.arange(n_cells)
+        inside = first[:, None] + np.arange(n_inside)
+        of_part.append(inside.astype(np.int32))
+        base += n_cells * n_inside
+    return [np.hstack(of_part) for of_part in columns], base
 
 
-def _shared(
-    layout: Layout, dim: int, degree: int, base: int, columns: list[list[Int32s]], arity: int
+def _append_shared_dofs(
+    layout: Layout,
+    dim: int,
+    degree: int,
+    base: int,
+    columns: list[list[Int32s]],
+    arity: int,
 ) -> int:
-    """Append the dofs on edges or faces with ``arity`` corners; the number of dofs then."""
-    numbers = numbers_in_frames(arity, degree)
-    count = numbers.shape[1]
+    """Append the dofs on edges or faces with ``arity`` corners to ``columns``.
+
+    ``base`` is the number of dofs before; gives the number after.
+    """
+    # Dofs on an edge or face, the same for each.
+    number_in_frame = numbers_in_frames(arity, degree)
+    count = number_in_frame.shape[1]
     if not count:
         return base
-    facets = find_facets(layout.entity_parts(dim, arity), arity, layout.n_nodes)
-    chosen = select(facets, "all")
+
+    # Number the edges or faces, and list those of each cell.
+    entities = find_facets(layout.entity_parts(dim, arity), arity, layout.n_nodes)
+    chosen = select(entities, "all")
     _check_size(base + chosen.size * count, layout)
-    most = max(len(local_corners(p.shape, dim)) for p in layout.parts)
-    of_cell = np.empty((layout.n_cells, most), np.int32)
-    fill_cell_facets(chosen, 0, of_cell)
-    for part, found in zip(layout.parts, columns, strict=True):
-        rows = of_cell[part.start : part.start + len(part.table)]
-        for k, ends in enumerate(local_corners(part.shape, dim)):
-            if len(ends) == arity:
-                own = numbers[frame_of(part.table[:, list(ends)])]
-                found.append(np.int32(base) + rows[:, k, None] * np.int32(count) + own)
+    entities_of_cell = [len(local_corners(p.shape, dim)) for p in layout.parts]
+    most_of_a_cell = max(entities_of_cell)
+    entity_of_cell = np.empty((layout.n_cells, most_of_a_cell), np.int32)
+    fill_cell_facets(chosen, 0, entity_of_cell)
+
+    # Entity f has the dofs from base + f * count on, in the order of its frame, on which
+    # the cells around it agree.
+    for part, of_part in zip(layout.parts, columns, strict=True):
+        entity = entity_of_cell[part.start : part.start + len(part.table)]
+        for k, corners in enumerate(local_corners(part.shape, dim)):
+            if len(corners) == arity:
+                frame = frame_of(part.table[:, list(corners)])
+                first = np.int32(base) + entity[:, k, None] * np.int32(count)
+                of_part.append(first + number_in_frame[frame])
     return base + chosen.size * count
 
 
 def _check_size(size: int, layout: Layout) -> None:
+    """Raise MeshprepError for more dofs than an index of 32 bits can number."""
     if size > INDEX_LIMIT:
-        raise MeshprepError(f"{layout.n_cells} cells have more than 2^31-1 dofs: split the mesh")
+        raise MeshprepError(
+            f"{layout.n_cells} cells have more than 2^31-1 dofs: split the mesh"
+        )
 
 
 def _weights(shape: CellShape, point: Float64s) -> Float64s:
-    """What each corner counts at a point of the reference cell."""
+    """The weight of each corner at a point of the reference cell.
+
+    These are the shape functions of first degree.
+    """
+    # Simplices: barycentric coordinates.
     if shape.n_corners == shape.dim + 1:
         return np.concatenate([[1 - point.sum()], point])
-    ends = np.array(REFERENCE[shape.name])
-    return np.prod(np.where(ends == 1, point, 1 - point), axis=1)
+    # Lines, quads and hexahedra: a product of linear functions along the axes.
+    corners = np.array(REFERENCE[shape.name])
+    along_axes = np.where(corners == 1, point, 1 - point)
+    return np.prod(along_axes, axis=1)
 
 
 def facet_dofs(shape: CellShape, degree: int) -> list[Int64s]:
     """The local dofs that lie on each facet of a cell, its edges and vertices included."""
+    # Lattice points have whole numbers in units of 1 / degree: they compare exactly.
     points = local_points(shape, degree)
     corners = np.array(REFERENCE[shape.name])
-    place = {tuple(p): k for k, p in enumerate(points.tolist())}
-    found = []
+    local_dof = {tuple(p): k for k, p in enumerate(points.tolist())}
+    dofs_of_facets = []
     for facet in shape.facets:
+        # The points of its vertices, of its edges, and inside it.
         pieces = [degree * corners[list(facet)]]
-        inner = [c for c in shape.edges if set(c) <= set(facet)] if shape.dim == 3 else []
-        pieces += [inner_points(corners[list(c)], degree) for c in (*inner, facet) if len(c) > 1]
-        every = np.concatenate(pieces).tolist()
-        found.append(np.array(sorted(place[tuple(p)] for p in every)))
-    return found
+        edges = []
+        if shape.dim == 3:
+            edges = [edge for edge in shape.edges if set(edge) <= set(facet)]
+        entities = [entity for entity in (*edges, facet) if len(entity) > 1]
+        pieces += [inner_points(corners[list(entity)], degree) for entity in entities]
+        points_on_facet = np.concatenate(pieces).tolist()
+        dofs = sorted(local_dof[tuple(point)] for point in points_on_facet)
+        dofs_of_facets.append(np.array(dofs))
+    return dofs_of_facets
 
 
-# Points of a Lagrange element are whole numbers from 0 to the degree in reference coordinates:
-# corner 0 of a simplex is the origin and corner i the unit vector i - 1; a quad and a hexahedron
-# are the unit square and cube in VTK's order.
+# Points of a Lagrange element are whole numbers from 0 to the degree in reference
+# coordinates: corner 0 of a simplex is the origin and corner i the unit vector i - 1; a
+# quad and a hexahedron are the unit square and cube in VTK's order.
 _SQUARE = ((0, 0), (1, 0), (1, 1), (0, 1))
 REFERENCE: dict[str, tuple[tuple[int, ...], ...]] = {
     "line": ((0,), (1,)),
@@ -158,14 +222,16 @@ _FLAT = {2: "line", 3: "triangle", 4: "quad"}
 def local_points(shape: CellShape, degree: int) -> Int64s:
     """The points of a cell in the local order of its dofs.
 
-    Vertices come first, then the points of each edge from its first corner to its second, those of
-    each face, and those inside; edges and faces as :class:`CellShape` lists them. ``shape`` is one
-    of ``REFERENCE``. Gives (n_local, dim) int64.
+    Vertices come first, then the points of each edge from its first corner to its second,
+    those of each face, and those inside; edges and faces as :class:`CellShape` lists them.
+    ``shape`` is one of ``REFERENCE``. Gives (n_local, dim) int64.
     """
     corners = np.array(REFERENCE[shape.name])
     pieces = [degree * corners]
     for dim in range(1, shape.dim):
-        pieces += [inner_points(corners[list(c)], degree) for c in local_corners(shape, dim)]
+        pieces += [
+            inner_points(corners[list(c)], degree) for c in local_corners(shape, dim)
+        ]
     return np.concatenate([*pieces, inner_points(corners, degree)])
 
 
@@ -175,50 +241,69 @@ def inner_points(corners: Int64s, degree: int) -> Int64s:
     The first corner is the origin, the next ones (of a quad: the second and the last; of a
     hexahedron: 1, 3 and 4) the axes; the first axis runs fastest.
     """
+    # The corners at the ends of the axes.
     n = len(corners)
-    axes = {4: (1, 3), 8: (1, 3, 4)}.get(n, tuple(range(1, n)))
-    simplex = n <= 3
-    if n == 4 and corners.shape[1] == 3 and _is_tetra(corners):
-        axes, simplex = (1, 2, 3), True
+    axes: tuple[int, ...]
+    if n == 8:
+        axes = (1, 3, 4)
+    elif n == 4 and not _is_tetra(corners):
+        axes = (1, 3)
+    else:
+        axes = tuple(range(1, n))
+
+    # Steps along the axes, 1 to degree - 1 each; inside a simplex their sum is below the
+    # degree, too.
     dim = len(axes)
-    steps = np.indices((degree - 1,) * dim).reshape(dim, -1)[::-1].T + 1
-    if simplex:
+    last_axis_fastest = np.indices((degree - 1,) * dim).reshape(dim, -1)
+    steps = last_axis_fastest[::-1].T + 1
+    is_simplex = n == dim + 1
+    if is_simplex:
         steps = steps[steps.sum(axis=1) < degree]
+
     directions = corners[list(axes)] - corners[0]
-    found: Int64s = degree * corners[0] + steps @ directions
-    return found.reshape(-1, corners.shape[1])
+    points: Int64s = degree * corners[0] + steps @ directions
+    return points.reshape(-1, corners.shape[1])
 
 
 def _is_tetra(corners: Int64s) -> bool:
+    """Whether four corners span a volume; those of a quad lie in a plane."""
+    if corners.shape[1] < 3:
+        return False
     a, b, c = corners[1:] - corners[0]
     return bool((np.cross(a, b) * c).sum())
 
 
 def frame_of(corners: Int32s) -> Int64s:
-    """The frame that cells with a common edge or face agree on, a number for each row of corners.
+    """The frame of each row of corners, on which cells with a common edge or face agree.
 
-    It starts at the lowest node and goes to the lower of the two next to it. Number ``2 s`` starts
-    at corner ``s`` and goes on to the next one, ``2 s + 1`` goes back.
+    It starts at the lowest node and goes to the lower of the two next to it. Frame ``2 s``
+    starts at corner ``s`` and goes on to the next corner, ``2 s + 1`` goes back.
     """
     arity = corners.shape[1]
     start = np.argmin(corners, axis=1)
     row = np.arange(len(corners))
-    after, before = corners[row, (start + 1) % arity], corners[row, start - 1]
+    after = corners[row, (start + 1) % arity]
+    before = corners[row, start - 1]
     return 2 * start + (before < after)
 
 
 @cache
 def numbers_in_frames(arity: int, degree: int) -> Int32s:
-    """The number of every inner point of an edge or face in each of its ``2 * arity`` frames."""
+    """The numbers of the inner points of an edge or face in each of its frames.
+
+    Gives (2 arity, n_points): in row ``f``, the place that each point, as the cell lists
+    them, has among the points that frame ``f`` lists (:func:`frame_of`).
+    """
     corners = np.array(REFERENCE[_FLAT[arity]])
-    own = _listed(corners, degree)
-    tables = []
+    points = _inner_points_listed(corners, degree)
+    numbers = []
     for start in range(arity):
         for step in (1, -1):
-            seen = _listed(corners[[(start + step * t) % arity for t in range(arity)]], degree)
-            tables.append([seen.index(point) for point in own])
-    return np.array(tables, np.int32).reshape(2 * arity, len(own))
+            turned = [(start + step * t) % arity for t in range(arity)]
+            in_frame = _inner_points_listed(corners[turned], degree)
+            numbers.append([in_frame.index(point) for point in points])
+    return np.array(numbers, np.int32).reshape(2 * arity, len(points))
 
 
-def _listed(corners: Int64s, degree: int) -> list[Sequence[int]]:
+def _inner_points_listed(corners: Int64s, degree: int) -> list[Sequence[int]]:
     return [tuple(point) for point in inner_points(corners, degree).tolist()]

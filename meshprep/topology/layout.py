@@ -38,26 +38,38 @@ class Layout(NamedTuple):
 
     @property
     def facet_entity(self) -> str:
-        """What lies between two cells: ``edges`` in 2-D, ``faces`` in 3-D, else nothing."""
+        """The entity between two cells: ``edges`` in 2-D, ``faces`` in 3-D, else empty."""
         return {2: "edges", 3: "faces"}.get(self.dim, "")
 
     def arities(self, dim: int) -> tuple[int, ...]:
         """The numbers of corners that entities of this dimension have, ascending."""
-        return tuple(sorted({len(c) for p in self.parts for c in local_corners(p.shape, dim)}))
+        arities = set[int]()
+        for part in self.parts:
+            arities.update(len(corners) for corners in local_corners(part.shape, dim))
+        return tuple(sorted(arities))
 
     def entity_parts(self, dim: int, arity: int) -> list[Part]:
         """The entities of this dimension and number of corners, as parts with slots."""
         out = []
         for p in self.parts:
             local = local_corners(p.shape, dim)
-            kept = [i for i, corners in enumerate(local) if len(corners) == arity]
-            out.append(Part(p.table, [local[i] for i in kept], kept, p.start))
+            # Cells such as wedges have faces of two kinds: take those of this arity.
+            columns = [i for i, corners in enumerate(local) if len(corners) == arity]
+            part = Part(
+                table=p.table,
+                local=[local[i] for i in columns],
+                column=columns,
+                cell_start=p.start,
+            )
+            out.append(part)
         return out
 
     def fixed_count(self, dim: int) -> int | None:
         """Entities of this dimension a cell, where every cell has as many; else None."""
         counts = {len(local_corners(p.shape, dim)) for p in self.parts}
-        return counts.pop() if len(counts) == 1 else None
+        if len(counts) == 1:
+            return counts.pop()
+        return None
 
 
 def local_corners(shape: CellShape, dim: int) -> Corners:
@@ -68,9 +80,15 @@ def local_corners(shape: CellShape, dim: int) -> Corners:
 
 
 def layout_of(mesh: Mesh, asked: Sequence[str] = ()) -> Layout:
-    """The layout; raises MeshprepError, with the maps ``asked`` for, where cells have no types."""
+    """The layout of a mesh; raises MeshprepError where cells have no known types.
+
+    The error names the maps that are ``asked`` for.
+    """
+    # The sets of the cell types: the parts of ``cells``, or ``cells`` itself.
     cells = mesh.sets.get("cells")
-    names = () if cells is None else cells.parts or (cells.name,)
+    names: tuple[str, ...] = ()
+    if cells is not None:
+        names = cells.parts or (cells.name,)
     types = [mesh.sets[n].cell_type for n in names]
     if not names or None in types:
         what = ", ".join(f"'{name}'" for name in asked) or "maps"
@@ -78,14 +96,24 @@ def layout_of(mesh: Mesh, asked: Sequence[str] = ()) -> Layout:
             f"the mesh has no cells of known types to derive {what} from: "
             f"use its own maps, {', '.join(mesh.maps) or 'of which there are none'}"
         )
-    parts, start = [], 0
+
+    # Cells are numbered type after type.
+    parts = []
+    start = 0
     for name, cell_type in zip(names, types, strict=True):
+        shape = shape_of(str(cell_type))
         table = mesh.cell_map(name).table
-        parts.append(CellPart(name, shape_of(str(cell_type)), table, start))
+        parts.append(CellPart(name, shape, table, start))
         start += len(table)
-    return Layout(tuple(parts), parts[0].shape.dim, mesh.size("nodes"))
+    dim = parts[0].shape.dim
+    return Layout(tuple(parts), dim, mesh.size("nodes"))
 
 
 def lower_sets(mesh: Mesh, layout: Layout) -> list[ElementSet]:
     """The sets of cells of lower dimension than the layout's; vertices are left out."""
-    return [s for s in mesh.cell_sets if 1 <= shape_of(str(s.cell_type)).dim < layout.dim]
+    lower = []
+    for cell_set in mesh.cell_sets:
+        dim = shape_of(str(cell_set.cell_type)).dim
+        if 1 <= dim < layout.dim:
+            lower.append(cell_set)
+    return lower

@@ -1,4 +1,4 @@
-"""Which slots are the same facet: bucket by lowest node, then compare or hash in the bucket."""
+"""Slots that are the same facet: bucket by lowest node, compare or hash in each bucket."""
 
 import numpy as np
 
@@ -8,25 +8,31 @@ from ..kernels.parallel import each, in_pieces, pieces
 from ..mesh.incidence import SPREAD
 from .slots import Slots, cells_before, corner, part_of, read_corners
 
-# Slots of so few are compared one with another, which is faster than a table.
+# The most slots of a bucket that are compared one with another: faster than a table.
 FEW = 8
 
 
 def first_slots(slots: Slots, n_nodes: int) -> Int32s:
     """For every slot, the lowest slot with the same corner nodes in any order.
 
-    A counting sort puts the slots with one lowest node side by side, where a number for each tells
-    which may be the same; a small hash table that stays in cache finds them where there are many,
-    so that a node that meets a million cells costs no more each. All nodes are in 0..n_nodes-1.
-    Expected O(slots + nodes), in parallel; 12 bytes a slot, the result included, and 16 a node.
+    A counting sort puts the slots with one lowest node side by side, where a number for
+    each tells which may be the same; a small hash table that stays in cache finds them
+    where there are many, so that a node that meets a million cells costs no more each. All
+    nodes are in 0..n_nodes-1. Expected O(slots + nodes), in parallel; 12 bytes a slot, the
+    result included, and 16 a node.
     """
+    # Sort the slots by their lowest node; keys stand in ``first`` until it is known.
     first = np.empty(slots.size, np.int32)
     lowest = np.empty(slots.size, np.int32)
     in_pieces(_find_lowest, slots.size, slots, lowest, first)
     offset, order = sort_by(lowest, n_nodes)
+    # Frees 4 bytes a slot.
     del lowest
-    shares = np.searchsorted(offset, pieces(order.size))
-    each(_match, [(slots, offset, order, *share, first) for share in shares.tolist()])
+
+    # Match node by node, in shares of the nodes with about as many slots each.
+    shares = np.searchsorted(offset, pieces(order.size)).tolist()
+    tasks = [(slots, offset, order, begin, end, first) for begin, end in shares]
+    each(_match, tasks)
     return first
 
 
@@ -34,70 +40,124 @@ def first_slots(slots: Slots, n_nodes: int) -> Int32s:
 def number_in_place(first: Int32s) -> UInt8s:
     """Turn first slots into numbers of facets, in order of first appearance.
 
-    ``first[i] <= i`` must hold, and a first slot must name itself. Returns the number of slots of
-    each facet, 3 standing for three and more. O(n).
+    ``first[i] <= i`` must hold, and a first slot must name itself. Returns the number of
+    slots of each facet, 3 standing for three and more. O(n).
     """
     count = np.zeros(first.size, np.uint8)
-    found = 0
+    n_numbered = 0
     for i in range(first.size):
         if first[i] == i:
-            first[i] = found
-            found += 1
+            first[i] = n_numbered
+            n_numbered += 1
         else:
             first[i] = first[first[i]]
         count[first[i]] = min(count[first[i]] + 1, 3)
-    return count[:found].copy()
+    return count[:n_numbered].copy()
 
 
 @kernel
-def _find_lowest(slots: Slots, lowest: Int32s, key: Int32s, begin: int, end: int) -> None:
-    """The lowest node and the key of the slots of cells that start at ``begin`` to ``end - 1``."""
+def _find_lowest(
+    slots: Slots,
+    lowest: Int32s,
+    key: Int32s,
+    begin: int,
+    end: int,
+) -> None:
+    """The lowest node and key of slots of cells that start at ``begin`` to ``end - 1``."""
     for part in range(slots.width.size):
-        for cell in range(cells_before(slots, part, begin), cells_before(slots, part, end)):
+        # Tasks are ranges of cells over all types: take the range of this type.
+        first = cells_before(slots, part, begin)
+        stop = cells_before(slots, part, end)
+        for cell in range(first, stop):
             slot = slots.slot_start[part] + cell * slots.n_local[part]
             for facet in range(slots.n_local[part]):
-                lowest[slot + facet], key[slot + facet] = _lowest(slots, part, cell, facet)
+                lowest[slot + facet], key[slot + facet] = _lowest(
+                    slots=slots,
+                    part=part,
+                    cell=cell,
+                    facet=facet,
+                )
 
 
 @inlined
-def _lowest(slots: Slots, part: int, cell: int, facet: int) -> tuple[np.int32, np.int64]:
-    """The lowest corner node, and a number of the others whatever their order: a sum, or mixed."""
-    low = corner(slots, part, cell, facet, 0)
+def _lowest(
+    slots: Slots,
+    part: int,
+    cell: int,
+    facet: int,
+) -> tuple[np.int32, np.int64]:
+    """The lowest corner node, and a key of all of them that does not depend on their order.
+
+    The key is the sum of two nodes, or of more nodes that are mixed first.
+    """
+    low = corner(slots=slots, part=part, cell=cell, facet=facet, j=0)
     key = np.int64(low)
     for j in range(1, slots.local.shape[2]):
-        node = corner(slots, part, cell, facet, j)
+        node = corner(slots=slots, part=part, cell=cell, facet=facet, j=j)
         low = min(low, node)
         key += np.int64(node)
+    # Sums of three and more neighbouring numbers are often equal: mix their bits.
     if slots.local.shape[2] > 2:
         key = np.int64(0)
         for j in range(slots.local.shape[2]):
-            mixed = np.uint64(corner(slots, part, cell, facet, j)) * SPREAD
-            key += np.int64(mixed >> np.uint64(32)) * np.int64(mixed >> np.uint64(40))
+            node = corner(slots=slots, part=part, cell=cell, facet=facet, j=j)
+            mixed = np.uint64(node) * SPREAD
+            upper_32_bits = np.int64(mixed >> np.uint64(32))
+            upper_24_bits = np.int64(mixed >> np.uint64(40))
+            key += upper_32_bits * upper_24_bits
     return low, key
 
 
 @kernel
 def _match(
-    slots: Slots, offset: Int64s, order: Int32s, begin: int, end: int, first: Int32s
+    slots: Slots,
+    offset: Int64s,
+    order: Int32s,
+    begin: int,
+    end: int,
+    first: Int32s,
 ) -> None:
-    """Match the slots of the lowest nodes ``begin`` to ``end - 1``, whose keys are in ``first``."""
+    """Match slots with lowest nodes ``begin`` to ``end - 1``; ``first`` has their keys."""
+    # Room for the longest bucket: the slots with one lowest node.
     longest = FEW
     for node in range(begin, end):
         longest = max(longest, offset[node + 1] - offset[node])
-    key, place = np.empty(longest, np.int32), np.empty(_table_size(longest), np.int32)
-    corners, exact = np.empty((2, slots.local.shape[2]), np.int32), slots.local.shape[2] == 2
+    key = np.empty(longest, np.int32)
+    row_in_slot = np.empty(_table_size(longest), np.int32)
+    corners = np.empty((2, slots.local.shape[2]), np.int32)
+    # The lowest node and the sum of two nodes say which two they are.
+    exact = slots.local.shape[2] == 2
     for node in range(begin, end):
-        start, count = offset[node], offset[node + 1] - offset[node]
+        start = offset[node]
+        count = offset[node + 1] - offset[node]
+        # Take the keys out of ``first``, which gets the result.
         for i in range(count):
             key[i] = first[order[start + i]]
+        # Many slots: by a hash table.
         if count > FEW:
-            _match_bucket(slots, order[start : start + count], key, place, corners, first)
+            _match_bucket(
+                slots=slots,
+                bucket=order[start : start + count],
+                key=key,
+                place=row_in_slot,
+                corners=corners,
+                first=first,
+            )
             continue
+        # Few slots: compare each with those before it.
         for i in range(count):
             j = 0
             while j < i and not (
                 key[i] == key[j]
-                and (exact or _same_corners(slots, order[start + i], order[start + j], corners))
+                and (
+                    exact
+                    or _same_corners(
+                        slots=slots,
+                        one=order[start + i],
+                        other=order[start + j],
+                        corners=corners,
+                    )
+                )
             ):
                 j += 1
             first[order[start + i]] = order[start + j]
@@ -105,25 +165,47 @@ def _match(
 
 @helper
 def _match_bucket(
-    slots: Slots, bucket: Int32s, key: Int32s, place: Int32s, corners: Int32s, first: Int32s
+    slots: Slots,
+    bucket: Int32s,
+    key: Int32s,
+    place: Int32s,
+    corners: Int32s,
+    first: Int32s,
 ) -> None:
-    """Open addressing with linear probing, at most half full; ``place`` is scratch."""
-    mask, exact = _table_size(bucket.size) - 1, corners.shape[1] == 2
+    """Match the slots of one bucket by a hash table: linear probing, at most half full.
+
+    ``key`` has the key of each slot of ``bucket``; ``place`` and ``corners`` are scratch.
+    """
+    mask = _table_size(bucket.size) - 1
+    exact = corners.shape[1] == 2
+    # The first slot of the bucket with each entry's key and corners, -1 for a free entry.
     place[: mask + 1] = -1
     for i in range(bucket.size):
-        at = np.int64((np.uint64(np.uint32(key[i])) * SPREAD) >> np.uint64(32)) & mask
-        while place[at] >= 0 and not (
-            key[i] == key[place[at]]
-            and (exact or _same_corners(slots, bucket[i], bucket[place[at]], corners))
+        # Hash by multiplication; step on past entries of other corners.
+        spread = np.uint64(np.uint32(key[i])) * SPREAD
+        entry = np.int64(spread >> np.uint64(32)) & mask
+        while place[entry] >= 0 and not (
+            key[i] == key[place[entry]]
+            and (
+                exact
+                or _same_corners(
+                    slots=slots,
+                    one=bucket[i],
+                    other=bucket[place[entry]],
+                    corners=corners,
+                )
+            )
         ):
-            at = (at + 1) & mask
-        if place[at] < 0:
-            place[at] = i
-        first[bucket[i]] = bucket[place[at]]
+            entry = (entry + 1) & mask
+        # A free entry belongs to the first slot with these corners; the others point to it.
+        if place[entry] < 0:
+            place[entry] = i
+        first[bucket[i]] = bucket[place[entry]]
 
 
 @helper
 def _table_size(n: int) -> int:
+    """The power of two that leaves a hash table of ``n`` entries at most half full."""
     size = 2
     while size < 2 * n:
         size *= 2
@@ -132,8 +214,9 @@ def _table_size(n: int) -> int:
 
 @helper
 def _same_corners(slots: Slots, one: int, other: int, corners: Int32s) -> bool:
-    read_corners(slots, part_of(slots, one), one, corners[0])
-    read_corners(slots, part_of(slots, other), other, corners[1])
+    """Whether two slots have the same corner nodes in any order; ``corners`` is scratch."""
+    read_corners(slots=slots, part=part_of(slots, one), slot=one, out=corners[0])
+    read_corners(slots=slots, part=part_of(slots, other), slot=other, out=corners[1])
     sort(corners[0], 0, corners.shape[1])
     sort(corners[1], 0, corners.shape[1])
     same = True

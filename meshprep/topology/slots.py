@@ -1,7 +1,8 @@
 """Every facet of every cell, as a number: the slot, decoded when needed instead of stored.
 
-A slot is one (cell, local facet) pair; slots are numbered cell by cell, part after part. The
-same holds for edges of 3-D cells: what a slot stands for is in the table of local corners.
+A slot is one (cell, local facet) pair; slots are numbered cell by cell, part after part.
+The same holds for edges of 3-D cells: the table of local corners says what a slot stands
+for.
 """
 
 from collections.abc import Sequence
@@ -58,29 +59,39 @@ def slots_of(parts: Sequence[Part], arity: int) -> Slots:
 
     Raises MeshprepError when there are more than 2^31-1 slots.
     """
-    kept = [p for p in parts if len(p.local)]
-    n_local = np.array([len(p.local) for p in kept], np.int64)
-    local = np.zeros((len(kept), n_local.max(initial=0), arity), np.int32)
-    column = np.zeros(local.shape[:2], np.int32)
-    for i, part in enumerate(kept):
+    # The facets that each part has in a cell, in tables as wide as the part with the most.
+    parts = [part for part in parts if len(part.local)]
+    n_local = np.array([len(p.local) for p in parts], np.int64)
+    most_local = n_local.max(initial=0)
+    local = np.zeros((len(parts), most_local, arity), np.int32)
+    column = np.zeros((len(parts), most_local), np.int32)
+    for i, part in enumerate(parts):
         local[i, : len(part.local)] = part.local
         column[i, : len(part.local)] = part.column
-    slot_start = offsets_of([len(p.table) * len(p.local) for p in kept])
+
+    # Number the slots part after part.
+    slots_of_parts = [len(part.table) * len(part.local) for part in parts]
+    slot_start = offsets_of(slots_of_parts)
     if slot_start[-1] > INDEX_LIMIT:
         raise MeshprepError(
-            f"the cells have {slot_start[-1]} edges or faces together, past 2^31-1: split the mesh"
+            f"the cells have {slot_start[-1]} edges or faces together, past 2^31-1: "
+            "split the mesh"
         )
-    flat = [p.table.reshape(-1) for p in kept]
+    tables = [part.table.reshape(-1) for part in parts]
+    if len(tables) == 1:
+        flat = tables[0]
+    else:
+        flat = np.concatenate([np.empty(0, np.int32), *tables])
     return Slots(
         # Always read-only: numba compiles once for it, whatever the mesh.
-        read_only(flat[0] if len(flat) == 1 else np.concatenate([np.empty(0, np.int32), *flat])),
-        offsets_of([p.table.size for p in kept]),
-        np.asarray([p.table.shape[1] for p in kept], np.int64),
-        slot_start,
-        np.asarray([p.cell_start for p in kept], np.int64),
-        n_local,
-        local,
-        column,
+        flat=read_only(flat),
+        flat_start=offsets_of([p.table.size for p in parts]),
+        width=np.asarray([p.table.shape[1] for p in parts], np.int64),
+        slot_start=slot_start,
+        cell_start=np.asarray([p.cell_start for p in parts], np.int64),
+        n_local=n_local,
+        local=local,
+        column=column,
     )
 
 
@@ -100,22 +111,29 @@ def part_of(slots: Slots, slot: int) -> int:
 
 @helper
 def part_cells(slots: Slots, part: int) -> int:
-    """Number of cells of a part. Loops over all slots go part, cell, local facet: no division."""
-    return (slots.slot_start[part + 1] - slots.slot_start[part]) // slots.n_local[part]
+    """Number of cells of a part.
+
+    Loops over all slots go by part, cell and local facet, so that they need no division.
+    """
+    n_slots = slots.slot_start[part + 1] - slots.slot_start[part]
+    return n_slots // slots.n_local[part]
 
 
 @helper
 def cells_before(slots: Slots, part: int, slot: int) -> int:
-    """How many cells of a part have their first slot below this one."""
+    """The number of cells of a part whose first slot is below this one."""
     ahead = max(slot - slots.slot_start[part], 0)
-    return min(-(-ahead // slots.n_local[part]), part_cells(slots, part))
+    # Rounded up: a cell with its first slot below counts, whatever the place of the others.
+    begun = -(-ahead // slots.n_local[part])
+    return min(begun, part_cells(slots, part))
 
 
 @kernel
 def cell_of(slots: Slots, slot: int) -> int:
     """The cell, as numbered in ``cells``, that a slot belongs to."""
     part = part_of(slots, slot)
-    return slots.cell_start[part] + (slot - slots.slot_start[part]) // slots.n_local[part]
+    within = slot - slots.slot_start[part]
+    return slots.cell_start[part] + within // slots.n_local[part]
 
 
 @helper
@@ -127,11 +145,12 @@ def corner(slots: Slots, part: int, cell: int, facet: int, j: int) -> np.int32:
 
 @helper
 def read_corners(slots: Slots, part: int, slot: int, out: Int32s) -> None:
-    """Write the corner nodes of a slot of this part into ``out``, in the order of the shape."""
+    """Write the corner nodes of a slot of this part into ``out``, as the shape has them."""
     within = slot - slots.slot_start[part]
     cell = within // slots.n_local[part]
+    facet = within - cell * slots.n_local[part]
     for j in range(out.size):
-        out[j] = corner(slots, part, cell, within - cell * slots.n_local[part], j)
+        out[j] = corner(slots=slots, part=part, cell=cell, facet=facet, j=j)
 
 
 @kernel
@@ -139,5 +158,6 @@ def corners_of(slots: Slots, chosen: Int32s) -> Int32s:
     """Corner nodes ``(n, arity)`` of the slots in ``chosen``. O(n)."""
     out = np.empty((chosen.size, slots.local.shape[2]), np.int32)
     for i in range(chosen.size):
-        read_corners(slots, part_of(slots, chosen[i]), chosen[i], out[i])
+        slot = chosen[i]
+        read_corners(slots=slots, part=part_of(slots, slot), slot=slot, out=out[i])
     return out

@@ -1,7 +1,7 @@
 """The lean runtime: load a plan made by meshprep and run loops on it.
 
-Names are loaded when first used: numpy comes with the first of them, h5py with ``Plan.load``, numba
-with the first ``ParLoop``.
+Names are loaded when first used: numpy comes with the first of them, h5py with
+``Plan.load``, numba with the first ``ParLoop``.
 """
 
 from importlib import import_module
@@ -31,30 +31,31 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0"
 
+# The module that holds each public name; it is imported when the name is first used.
 _HOME = {
-    **dict.fromkeys(
-        (
-            "DistributedError",
-            "MeshprepError",
-            "MeshprepWarning",
-            "MissingPackageError",
-            "PlanError",
-            "UntestedVersionWarning",
-        ),
-        "errors",
-    ),
-    **dict.fromkeys(("Access", "Arg", "Loop"), "types.loops"),
-    **dict.fromkeys(("LoopPlan", "Plan", "Staging", "Variant"), "plan"),
-    **{"Ordering": "types.ordering", "ParLoop": "loop", "SetMap": "types.maps"},
-    **{
-        "MatrixPlan": "plan.matrices",
-        "Chain": "program.chains.chain",
-        "ReducedGlobal": "program.chains.records",
-        "DistributedPlan": "program.distributed",
-        "Program": "program.program",
-        "ProgramDat": "program.dat",
-        "run_ranks": "program.loopback",
-    },
+    "Access": "types.loops",
+    "Arg": "types.loops",
+    "Chain": "program.chains.chain",
+    "DistributedError": "errors",
+    "DistributedPlan": "program.distributed",
+    "Loop": "types.loops",
+    "LoopPlan": "plan",
+    "MatrixPlan": "plan.matrices",
+    "MeshprepError": "errors",
+    "MeshprepWarning": "errors",
+    "MissingPackageError": "errors",
+    "Ordering": "types.ordering",
+    "ParLoop": "loop",
+    "Plan": "plan",
+    "PlanError": "errors",
+    "Program": "program.program",
+    "ProgramDat": "program.dat",
+    "ReducedGlobal": "program.chains.records",
+    "run_ranks": "program.loopback",
+    "SetMap": "types.maps",
+    "Staging": "plan",
+    "UntestedVersionWarning": "errors",
+    "Variant": "plan",
 }
 
 __all__ = [

@@ -12,12 +12,13 @@ Progress = Callable[[float, int, str], None]
 class MeshprepError(Exception):
     """Something a user can mend: the message says what is wrong, where, and what to do.
 
-    The base of every exception that meshprep raises. Messages are one line, without a trailing full
-    stop, and name the file, line, set or element, as :func:`printable` shows it.
+    The base of every exception that meshprep raises. Messages are one line, without a
+    trailing full stop, and name the file, line, set or element, as :func:`printable` shows
+    it.
     """
 
     def __str__(self) -> str:
-        # not that of a KeyError, which quotes
+        # KeyError has a __str__ of its own, which puts the message into quotes.
         return printable(Exception.__str__(self))
 
 
@@ -26,7 +27,7 @@ class PlanError(MeshprepError):
 
 
 class UnknownNameError(PlanError, KeyError):
-    """A name that there is not; the message lists those there are."""
+    """A name that does not exist; the message lists the names that do."""
 
     __str__ = PlanError.__str__
 
@@ -34,7 +35,8 @@ class UnknownNameError(PlanError, KeyError):
 class DistributedError(MeshprepError):
     """Something that several ranks do together has failed.
 
-    ``ranks`` is how many raise it together, with the same message; 0 where one rank does alone.
+    ``ranks`` is the number of ranks that raise it together, with the same message; 0 where
+    one rank raises it alone.
     """
 
     ranks = 0
@@ -45,19 +47,22 @@ class MissingPackageError(MeshprepError):
 
 
 class ProofError(RuntimeError):
-    """A plan that meshprep made does not pass its proof: a fault of meshprep, not of the input."""
+    """A plan that meshprep made fails its proof: an error in meshprep, not in the input."""
 
 
 class MeshprepWarning(UserWarning):
-    """Something that works, but not as it should: one line that says what would mend it."""
+    """Something works, but not as well as it could; one line says what would mend it."""
 
 
 class UntestedVersionWarning(MeshprepWarning):
-    """A version of numba or NumPy that came after those that meshprep was tested with."""
+    """A version of numba or NumPy newer than the newest that meshprep was tested with."""
 
 
 def import_package(module: str, message: str) -> Any:
-    """An optional package, or a module of it; raises MissingPackageError where it is not there."""
+    """Import an optional package, or a module of it.
+
+    Raises MissingPackageError with the message where it is not installed.
+    """
     try:
         return import_module(module)
     except ImportError as error:
@@ -65,59 +70,78 @@ def import_package(module: str, message: str) -> Any:
 
 
 def printable(text: str) -> str:
-    r"""Text that does nothing to a terminal: control characters are shown as ``\u001b``.
+    r"""Text with its control characters shown as ``\u001b``; line breaks stay.
 
-    Names of groups and files are any text, and come from others. Line breaks stay.
+    Names of groups and files come from others and may be any text, also text that a
+    terminal would obey.
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
+    return "".join(_escape_character(letter) for letter in text)
 
 
-def _escaped(letter: str) -> str:
+def _escape_character(letter: str) -> str:
+    if letter.isprintable() or letter == "\n":
+        return letter
     number = ord(letter)
-    return f"\\u{number:04x}" if number < 1 << 16 else f"\\U{number:08x}"
+    if number < 1 << 16:
+        return f"\\u{number:04x}"
+    return f"\\U{number:08x}"
 
 
 def listed(items: Iterable[object]) -> str:
     """Names in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     names = [str(item) for item in items]
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def check_choice(what: str, value: str, known: Collection[str]) -> None:
     """Raise MeshprepError, listing the choices, unless the value is one of them."""
     if value not in known:
-        choice = f"use {', '.join(known)}" if known else "there is none"
+        choice = "there is none"
+        if known:
+            choice = f"use {', '.join(known)}"
         raise MeshprepError(f"{what} '{value}' is unknown: {choice}")
 
 
 def check_integer(what: str, value: object, least: int = 1, most: int = 2**31 - 1) -> None:
     """Raise MeshprepError unless the value is a whole number within ``least..most``."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:  # type: ignore[operator]
-        large, any_int = whole and value > least, most == 2**31 - 1  # type: ignore[operator]
-        limits = f"from {least}" if any_int and not large else f"within {least}..{most}"
-        raise MeshprepError(f"{what} is {value!r}, must be a whole number {limits}")
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if is_integer and least <= value <= most:  # type: ignore[operator]
+        return
+    # Leave out an upper limit that is only that of an int32, unless the value is above it.
+    too_large = is_integer and value > least  # type: ignore[operator]
+    limits = f"within {least}..{most}"
+    if most == 2**31 - 1 and not too_large:
+        limits = f"from {least}"
+    raise MeshprepError(f"{what} is {value!r}, must be a whole number {limits}")
 
 
 def check_number(what: str, value: object, least: float = 0) -> None:
     """Raise MeshprepError unless the value is a number from ``least``; infinity is one."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not value >= least:  # type: ignore[operator]
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    # NaN compares false, and is refused.
+    if not is_number or not value >= least:  # type: ignore[operator]
         raise MeshprepError(f"{what} is {value!r}, must be a number from {least}")
 
 
 class Named(dict[str, T]):
-    """A dict that raises UnknownNameError for a key that it has not; ``what`` is what it holds."""
+    """A dict that raises UnknownNameError for a missing key.
+
+    ``what`` names the kind of its entries in the message.
+    """
 
     def __init__(self, what: str, entries: Mapping[str, T]) -> None:
         super().__init__(entries)
         self.what = what
 
     def __missing__(self, name: str) -> T:
-        known = f"choose {', '.join(self)}" if self else "there is none"
-        raise UnknownNameError(f"there is no {self.what} '{name}': {known}")
+        choice = "there is none"
+        if self:
+            choice = f"choose {', '.join(self)}"
+        raise UnknownNameError(f"there is no {self.what} '{name}': {choice}")
 
 
 def name_entries(**what: str) -> Callable[[type[T]], type[T]]:

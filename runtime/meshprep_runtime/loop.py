@@ -1,4 +1,4 @@
-"""ParLoop: an elemental kernel, a plan and arrays, brought together [G12 section 2]."""
+"""ParLoop: runs a kernel for the elements of a plan on arrays [G12 section 2]."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import MeshprepError, check_choice, check_integer
-from .kernel.analysis import DeviceFunction, check_parameters
-from .kernel.bind import AOS, AUTO, NUMBERS, Binder, Layout, Slot, slots
+from .kernel.analysis import DeviceFunction, check_compiled_whole, check_parameters
+from .kernel.bind import AOS, AUTO, NUMBERS, Layout, Slot, bind, bound, rows_by_name, slots
+from .kernel.misuse import check_rows
 from .plan import LoopPlan
 from .plan.checks.structure import check_loop
 from .types.maps import on_device
@@ -52,63 +53,77 @@ class CodeOptions:
     tune: bool = False
 
 
-class _LastCall:
-    """The arrays of a call, and what runs it again on their memory, with these or other numbers.
+# Types of arguments of calls that are kept. Arrays of other libraries may be given other
+# memory without notice, as by torch's `x.data = y`.
+_KEPT = frozenset({np.ndarray, float, int})
 
-    A tenth of the time that it takes to check and bind them.
+
+def _can_keep(given: Mapping[str, Any]) -> bool:
+    """True for a call whose arguments are all arrays of NumPy or numbers."""
+    return all(type(v) in _KEPT or isinstance(v, np.generic) for v in given.values())
+
+
+class _BoundCall:
+    """The arguments of a call, checked and bound.
+
+    A call fits that has the same arrays; numbers for constants of doubles may be others.
+    ``numbers`` has the memory, by name, where compiled code that was bound to ``views``
+    reads them; no other call shares it.
     """
 
-    __slots__ = ("arrays", "constants", "run", "size", "way")
+    __slots__ = ("_arrays", "_kept", "_others", "_size", "numbers", "views")
 
     def __init__(
-        self,
-        given: Mapping[str, Any],
-        slots: Sequence[Slot],
-        views: Sequence[NDArray[Any]],
-        way: StrategyAndVariant,
-        run: Callable[..., None],
+        self, given: Mapping[str, Any], slots: Sequence[Slot], views: Sequence[NDArray[Any]]
     ) -> None:
-        self.way, self.run, self.size = way, run, len(slots)
-        self.arrays: list[tuple[Any, ...]] = []
-        # where compiled code finds the numbers that may be others
-        self.constants: dict[str, Any] = {}
+        from .cpu.kept import KeptArrays
+
+        self.views = views
+        self.numbers: dict[str, NDArray[Any]] = {}
+        self._size = len(slots)
+        self._arrays: list[tuple[str, NDArray[Any]]] = []
+        self._others: list[tuple[str, Any]] = []
         for slot, view in zip(slots, views, strict=True):
             value = given[slot.name]
-            if type(value) in NUMBERS and slot.dtype == np.float64:
-                self.constants[slot.name] = view.base
+            if type(value) is np.ndarray:
+                self._arrays.append((slot.name, value))
+            elif type(value) in NUMBERS and slot.dtype == np.float64:
+                # The array that binding made of the number; the view itself is read-only.
+                self.numbers[slot.name] = cast(NDArray[Any], view.base)
             else:
-                form = (getattr(value, "shape", None), getattr(value, "dtype", None))
-                self.arrays.append((slot.name, value, view.ctypes.data, *form, slot.written))
-
-    @staticmethod
-    def can_keep(given: Mapping[str, Any]) -> bool:
-        """False for arrays of others, which may be given other memory, as by torch's `x.data =`."""
-        return all(type(v) in _KEPT or isinstance(v, np.generic) for v in given.values())
+                self._others.append((slot.name, value))
+        self._kept = KeptArrays([value for _, value in self._arrays])
 
     def fits(self, given: Mapping[str, Any]) -> bool:
-        """True for arrays in the same form and memory, under the same names."""
-        if len(given) != self.size:
+        """True for arrays in the same memory and form, under the same names."""
+        if len(given) != self._size:
             return False
-        for name, value, address, shape, dtype, written in self.arrays:
-            now: Any = given.get(name)
-            if now is not value and not (
-                type(now) is type(value) is np.ndarray
-                and now.flags.c_contiguous
-                and now.ctypes.data == address
-            ):
+        # Numbers may differ from call to call; arrays must be the same, or like the same.
+        same = True
+        for name, value in self._arrays:
+            now = given.get(name)
+            if now is not value:
+                if type(now) is not np.ndarray:
+                    return False
+                same = False
+        for name, value in self._others:
+            if given.get(name) is not value:
                 return False
-            if shape is not None and (now.shape != shape or now.dtype is not dtype):
+        for name in self.numbers:
+            if type(given.get(name)) not in NUMBERS:
                 return False
-            if written and not now.flags.writeable:
-                return False
-        return not self.constants or all(type(given.get(n)) in NUMBERS for n in self.constants)
-
-    def again(self, given: Mapping[str, Any]) -> None:
-        """Run it with the numbers that are given now."""
-        self.run([(place, given[name]) for name, place in self.constants.items()])
+        if same:
+            return self._kept.are_as_before()
+        # Other objects may be views of the same memory, made for each call.
+        return self._kept.are_in_the_place_of([given[name] for name, _ in self._arrays])
 
 
-_KEPT = frozenset({np.ndarray, float, int})
+class _LastCall(NamedTuple):
+    """A call that can be run again, in a tenth of the time of checking and binding it."""
+
+    bound: _BoundCall
+    way: StrategyAndVariant
+    run: Callable[..., None]
 
 
 class ParLoop:
@@ -117,32 +132,34 @@ class ParLoop:
     Parameters
     ----------
     kernel : function or DeviceFunction
-        A Python function works on one element: one parameter for each argument and index in the
-        order of the loop, each a row of ``dim`` values (a global: its ``dim`` values). It reads
-        ``read`` rows, sets ``write`` rows, adds to ``inc`` rows (``row[0] += f``), and lowers or
-        raises ``min`` and ``max`` globals. It is compiled by numba, with the plain functions it
-        calls; for a GPU by numba-cuda. A DeviceFunction (CUDA C) runs on arrays of a GPU only.
+        A Python function works on one element: one parameter for each argument and index in
+        the order of the loop, each a row of ``dim`` values (a global: its ``dim`` values).
+        It reads ``read`` rows, sets ``write`` rows, adds to ``inc`` rows (``row[0] += f``),
+        and lowers or raises ``min`` and ``max`` globals. It is compiled by numba, with the
+        plain functions it calls; for a GPU by numba-cuda. A DeviceFunction (CUDA C) runs on
+        arrays of a GPU only.
     plan : LoopPlan
         ``plan["res_calc"]`` of a loaded plan, or one made in memory.
     strategy : str
         ``"auto"``: what ``meshprep tune`` found for this machine and these layouts, else
-        ``"ordered"``: ranges of blocks in the order of the set, each of which waits for those
-        before it that write its points. The first calls find out which form of the code is the
-        fastest, and on how many threads; the bits of the results do not depend on it.
-        For comparison: ``"sequential"``: the set in its order, on one thread; ``"hierarchical"``:
-        block colours one after the other, blocks of one colour in parallel [S19];
-        ``"block-permute"``: the same, with the elements of a block by thread colour;
-        ``"global-colouring"`` and ``"full-permute"``: colours of the whole set, with maps in the
-        set's order or in that of the colours [R14]; ``"two-step"``: all elements at once into a
-        temporary array, which a second step sums. On a GPU: those of ``cuda.program``; ``"auto"``
-        goes by ``cuda.choose``. A name that only one of the two has is refused on arrays of the
+        ``"ordered"``: ranges of blocks in the order of the set, each of which waits for
+        those before it that write its points. The first calls find out which form of the
+        code is the fastest, and on how many threads; the bits of the results do not depend
+        on it. For comparison: ``"sequential"``: the set in its order, on one thread;
+        ``"hierarchical"``: block colours one after the other, blocks of one colour in
+        parallel [S19]; ``"block-permute"``: the same, with the elements of a block by
+        thread colour; ``"global-colouring"`` and ``"full-permute"``: colours of the whole
+        set, with maps in the set's order or in that of the colours [R14]; ``"two-step"``:
+        all elements at once into a temporary array, which a second step sums, but not in
+        whole numbers. On a GPU: those of ``cuda.program``; ``"auto"`` goes by
+        ``cuda.choose``. A name that only one of the two has is refused on arrays of the
         other.
     layout : str or mapping of dat name to str
-        ``"aos"``: arrays of shape ``(n, dim)``; ``"soa"``: ``(dim, n)``. A mapping names the dats
-        that are not ``"aos"``. One component may also be ``(n,)``.
+        ``"aos"``: arrays of shape ``(n, dim)``; ``"soa"``: ``(dim, n)``. A mapping names
+        the dats that are not ``"aos"``. One component may also be ``(n,)``.
     variant : str or None
-        Which blocks; None takes those that were tuned, those made for a CPU where the plan has
-        them, or the default; on a GPU those made for one, of at most 1024 elements.
+        Which blocks; None takes those that were tuned, those made for a CPU where the plan
+        has them, or the default; on a GPU those made for one, of at most 1024 elements.
     maps : mapping of map name to (n, arity) integers, optional
         The solver's own maps, to be sure that the plan drives the same mesh.
 
@@ -152,45 +169,55 @@ class ParLoop:
         Let the compiler reorder sums and assume that no value is inf or nan; on a GPU also
         approximate quotients, roots and functions of ``f4``.
     boundscheck : bool
-        Check every index inside the kernel, for finding mistakes in it; slow, one thread, CPU.
+        Check every index inside the kernel, for finding mistakes in it; slow, one thread,
+        CPU.
     cuda : DeviceFunction or None
         The kernel in CUDA C, for arrays of a GPU, beside one in Python.
     commit : str
-        On a GPU, how blocks add to points that others share: ``"colours"``, a launch a block
-        colour, the same bits in every run; or ``"atomics"``, one launch.
+        On a GPU, how blocks add to points that others share: ``"colours"``, a launch a
+        block colour, the same bits in every run; or ``"atomics"``, one launch.
     threads : int or None
-        Threads of a thread block on a GPU; None takes what was tuned, else as many as the plan's
-        blocks have elements, and 256 without blocks. With fewer a thread runs several elements.
+        Threads of a thread block on a GPU; None takes what was tuned, else as many as the
+        plan's blocks have elements, and 256 without blocks. With fewer a thread runs
+        several elements.
     graph : bool
         On a GPU, record the launches of a set of arrays as one CUDA graph, and replay it.
     tune : bool
-        Calls run every way to run the loop in turn, with the same results, until the fastest is
-        known; it stays, and ``tuned`` says what came out. While that lasts, calls wait for the GPU.
-        Nothing is tried where the plan has an entry for this machine, kernel and layout.
+        Calls run every way to run the loop in turn, with the same results but for rounding,
+        until the fastest is known; it stays, and ``tuned`` says what came out. While that
+        lasts, calls wait for the GPU. Nothing is tried where the plan has an entry for this
+        machine, kernel and layout.
 
     Raises
     ------
     MeshprepError
-        For an unknown strategy, layout or variant, a kernel with another number of parameters, a
-        dat with accesses that conflict, maps that are not the plan's.
+        For an unknown strategy, layout or variant, a kernel with another number of
+        parameters, or whose source shows that it reaches past a row or sets it against its
+        access, a dat with accesses that conflict, maps that are not the plan's.
 
     Notes
     -----
-    ``loop(x=x, q=q, res=res)`` runs over the whole set and changes the arrays in place. They are
-    NumPy arrays in the plan's numbering, or arrays that NumPy can see through DLPack, C-contiguous,
-    of exactly the declared dtype, of shape ``(n, dim)``, or ``(n,)`` where dim is 1. Constants
-    may be given as numbers. Arrays are checked when their memory is new; that of the last two calls
-    is kept.
+    ``loop(x=x, q=q, res=res)`` runs over the whole set and changes the arrays in place.
+    They are NumPy arrays in the plan's numbering, or arrays that NumPy can see through
+    DLPack, C-contiguous, of exactly the declared dtype, of shape ``(n, dim)``, or ``(n,)``
+    where dim is 1. Constants may be given as numbers. Arrays are checked when their memory
+    is new; that of the last two calls is kept.
 
-    With CuPy arrays, or others that have ``__cuda_array_interface__`` or DLPack on a GPU, the loop
-    is queued on CuPy's current stream, and the call returns at once; arrays of other libraries
-    must be ready there. Dats lie all on the host or all on one GPU. Globals may be NumPy
-    arrays beside them; the call waits for those that the loop changes.
+    With CuPy arrays, or others that have ``__cuda_array_interface__`` or DLPack on a GPU,
+    the loop is queued on CuPy's current stream, and the call returns at once; arrays of
+    other libraries must be ready there. Dats lie all on the host or all on one GPU. Globals
+    may be NumPy arrays beside them; the call waits for those that the loop changes.
 
-    The result does not depend on the number of threads; sums are taken in another order than in
-    a plain loop, so it equals that of one to rounding. numba is imported, and the kernel compiled,
-    on the first call; compiled code is kept on disk. Globals and closure values that the kernel
-    uses are those of the first call.
+    The result does not depend on the number of threads; sums are taken in another order
+    than in a plain loop, so it equals that of one to rounding. numba is imported, and the
+    kernel compiled, on the first call, before which some 50 elements run in Python, on
+    copies: an index past a row is refused, and what contradicts an access. Compiled code is
+    kept on disk. Globals and closure values that the kernel uses are those of the first
+    call.
+
+    The first call takes seconds where its code is not on disk, and O(map entries) for the
+    schedule. A call with the arrays of one of the two before it takes microseconds beside
+    the loop itself; other arrays are checked first, which takes longer.
     """
 
     def __init__(
@@ -204,6 +231,21 @@ class ParLoop:
         maps: Mapping[str, ArrayLike] | None = None,
         **code: Unpack[CodeArguments],
     ) -> None:
+        """Check the plan, the options and the kernel; nothing is compiled yet.
+
+        Parameters, and the errors for what does not fit, are those of the class.
+
+        Raises
+        ------
+        PlanError
+            For a plan made in memory whose maps or blocks do not fit: compiled code checks
+            no index.
+
+        Notes
+        -----
+        O(map entries): every index is looked at once. Reading the kernel's source takes
+        milliseconds. The schedule is made, and the kernel compiled, in the first call.
+        """
         if not isinstance(plan, LoopPlan):
             raise MeshprepError(
                 f"a ParLoop needs the plan of one loop, not a {type(plan).__name__}: "
@@ -214,14 +256,15 @@ class ParLoop:
         # Compiled code makes no bounds checks of its own.
         check_loop(plan)
         _check_maps(plan, maps or {})
-        _check_words(plan, options, strategy)
+        _check_options(plan, options, strategy)
         self._wanted = strategy
         self._slots = slots(plan, layout)
-        self._binder = Binder(self.loop, self._slots)
         self._executor: Executor | None = None
-        # those of two calls: solvers swap arrays from step to step
+        # The last two calls: solvers swap arrays from step to step.
         self._last: tuple[_LastCall, ...] = ()
-        # The code for a processor is loaded by the first loop on one.
+        # The last call that ran in parts, or was a trial.
+        self._last_checked: _BoundCall | None = None
+        # The code for a CPU is loaded by the first loop that may run on one.
         if isinstance(kernel, DeviceFunction):
             from .cuda.strategies import check_strategy
 
@@ -231,8 +274,12 @@ class ParLoop:
             from .tuning.lookup import chooser
 
             check_parameters(kernel, plan)
+            check_compiled_whole(kernel)
+            check_rows(kernel, plan)
             soa = tuple(s.name for s in self._slots if s.soa)
-            self._way = chooser(plan, strategy, variant, soa, kernel.__name__, options.commit)
+            self._way = chooser(
+                plan, strategy, variant, soa, kernel.__name__, options.commit
+            )
             compiled_by = CpuOptions(options.boundscheck, options.fastmath)
             self._executor = Executor(kernel, plan, self._slots, compiled_by)
         self._plan = plan
@@ -240,13 +287,17 @@ class ParLoop:
         self._trials: CallTrials | None = None
         self._given: dict[str, Any] = {"layout": layout, **code}
         self.kernel = kernel
-        self._device_kernel = kernel if options.cuda is None else options.cuda
-        apart = ("cuda", "tune")
-        on_device = {name: value for name, value in asdict(options).items() if name not in apart}
-        self._device_options: dict[str, Any] = {
-            **{"strategy": strategy, "layout": layout, "variant": variant},
-            **on_device,
-        }
+        if options.cuda is None:
+            self._device_kernel = kernel
+        else:
+            self._device_kernel = options.cuda
+        # The options of a GPU: all but the kernel for it, and tuning.
+        self._device_options: dict[str, Any] = asdict(options)
+        del self._device_options["cuda"]
+        del self._device_options["tune"]
+        self._device_options["strategy"] = strategy
+        self._device_options["layout"] = layout
+        self._device_options["variant"] = variant
 
     @cached_property
     def _gpu(self) -> DeviceExecutor:
@@ -258,7 +309,7 @@ class ParLoop:
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """What its arrays must be."""
+        """The forms that its arrays must have."""
         return self._slots
 
     @property
@@ -267,7 +318,9 @@ class ParLoop:
 
         On a GPU ``"auto"`` is what ``on_gpu`` says.
         """
-        return self._wanted if self._executor is None else self._way()[0]
+        if self._executor is None:
+            return self._wanted
+        return self._way()[0]
 
     @property
     def form(self) -> str:
@@ -281,29 +334,54 @@ class ParLoop:
 
     @property
     def on_gpu(self) -> Choice:
-        """Strategy, variant, commit and threads of a call with arrays of the current GPU."""
+        """The strategy, variant, commit and threads of a call on the current GPU."""
         return self._gpu.choice()
 
     @property
     def tuned(self) -> Tuned | None:
-        """What the trials of ``tune=True`` found; None before they are settled, or without."""
-        return None if self._trials is None else self._trials.tuned
+        """The result of the trials of ``tune=True``; None before they are settled."""
+        if self._trials is None:
+            return None
+        return self._trials.tuned
+
+    def _checked(self, arrays: Mapping[str, Any]) -> Sequence[NDArray[Any]]:
+        """The arrays of a call, checked, as flat views; a number gets memory of its own."""
+        last = self._last_checked
+        if last is None or not last.fits(arrays):
+            views = bind(self.loop, self._slots, arrays)
+            if _can_keep(arrays):
+                self._last_checked = _BoundCall(arrays, self._slots, views)
+            return views
+        # The same arrays again: only numbers have to be looked at.
+        if not last.numbers:
+            return last.views
+        return [
+            bound(self.loop, slot, arrays[slot.name]) if slot.name in last.numbers else view
+            for slot, view in zip(self._slots, last.views, strict=True)
+        ]
 
     def _try(self, arrays: Mapping[str, Any]) -> None:
-        # arrays that do not fit are no fault of the way whose turn it is
+        """Run a call as a trial of tuning."""
+        # Refuse arrays that do not fit here: otherwise the candidate would be dropped.
         if any(type(v) is not np.ndarray and on_device(v) for v in arrays.values()):
             self._gpu.bind(arrays)
         else:
-            self._binder(arrays)
+            self._checked(arrays)
         if self._trials is None:
-            # What tunes is loaded when it is wanted.
-            from .tuning.calls import begin
+            # The code for tuning is loaded when it is first used.
+            from .tuning.calls import begin_trials
 
-            self._trials = begin(self.kernel, self.slots, self._plan, arrays, self._again)
+            self._trials = begin_trials(
+                kernel=self.kernel,
+                slots=self.slots,
+                plan=self._plan,
+                arrays=arrays,
+                again=self._again,
+            )
         self._trials(arrays)
 
     def _again(self, **changed: Any) -> ParLoop:
-        """The same loop, with something else asked for."""
+        """The same loop, with some arguments changed."""
         return ParLoop(self.kernel, self._plan, **{**self._given, "tune": False, **changed})
 
     def __call__(self, /, **arrays: Any) -> None:
@@ -312,38 +390,46 @@ class ParLoop:
         Parameters
         ----------
         **arrays : NumPy or CuPy arrays
-            One for each dat and global of the loop, see the notes of the class.
+            An array for each dat and global of the loop, see the notes of the class.
 
         Raises
         ------
         MeshprepError
-            When an array does not fit; the message names the argument. Nothing has run then.
+            When an array does not fit; the message names the argument. Nothing has run
+            then.
         """
-        for last in self._last:
-            if last.fits(arrays) and (self._way.always or self._way()) is last.way:
-                if last.constants:
-                    last.again(arrays)
+        # Repeat one of the last two calls where the arrays are still the same: nothing is
+        # checked then.
+        for bound_call, way, run in self._last:
+            if bound_call.fits(arrays) and (self._way.always or self._way()) is way:
+                numbers = bound_call.numbers
+                if numbers:
+                    run([(place, arrays[name]) for name, place in numbers.items()])
                 else:
-                    last.run()
+                    run()
                 return
         if self._tunes:
             self._try(arrays)
             return
+        # One array on a GPU makes it a run on the GPU.
         for value in arrays.values():
             if type(value) is not np.ndarray and on_device(value):
                 self._gpu(arrays)
                 return
-        given, executor, way = self._binder(arrays), self._on_cpu(), self._way()
-        code = executor.compiled(way, given, self._way.form)
-        # asked before the call is bound: another thread may settle it meanwhile
-        kept = code.form and _LastCall.can_keep(arrays)
-        run = code.bound(given)
-        if kept:
-            self._last = (_LastCall(arrays, self._slots, given, way, run), *self._last[:1])
+        arguments = bind(self.loop, self._slots, arrays)
+        executor = self._on_cpu()
+        way = self._way()
+        code = executor.compiled(way, arguments, self._way.form)
+        # Look at the form before the call is bound: another thread may settle it meanwhile.
+        can_keep = code.form and _can_keep(arrays)
+        run = code.bound(arguments)
+        if can_keep:
+            call = _LastCall(_BoundCall(arrays, self._slots, arguments), way, run)
+            self._last = (call, *self._last[:1])
         run()
 
     def alone(self, arrays: Mapping[str, Any]) -> list[BoundCode]:
-        """The steps of a call that always runs on one thread.
+        """The steps of a call, where it always runs on one thread.
 
         Parameters
         ----------
@@ -355,14 +441,19 @@ class ParLoop:
         list of BoundCode
             Empty where that is not known, and for arrays that may be given other memory.
         """
-        if not _LastCall.can_keep(arrays) or self._tunes or self._way.always is None:
+        # None on a GPU, nor while calls are trials.
+        if not _can_keep(arrays) or self._tunes or self._way.always is None:
             return []
-        given, way = self._binder(arrays), self._way.always
+        way = self._way.always
+        given = bind(self.loop, self._slots, arrays)
         return self._on_cpu().compiled(way, given, self._way.form).alone(given)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies, whose arrays are others."""
-        return {**self.__dict__, "_last": ()}
+        """The state without calls and trials, for copies and for other processes."""
+        state = {**self.__dict__, "_last": (), "_last_checked": None, "_trials": None}
+        # A copy makes its own at the first call with arrays of a GPU.
+        state.pop("_gpu", None)
+        return state
 
     def check_access(self, most: int = 1000, /, **arrays: Any) -> None:
         """Check that the kernel does with its arguments what their accesses say.
@@ -370,7 +461,7 @@ class ParLoop:
         Parameters
         ----------
         most : int
-            Elements to look at, spread evenly over the set; all of them where it has fewer.
+            Elements to check, spread evenly over the set; all of them where it has fewer.
         **arrays : NumPy arrays
             As of a call; they are not changed.
 
@@ -378,26 +469,27 @@ class ParLoop:
         ------
         MeshprepError
             Naming the first element, argument and component that is wrong: ``read`` is set,
-            ``write`` is not set, or to something that depends on what it was, ``inc`` is not only
-            added to, ``min`` and ``max`` do not only lower or raise, a component is not there.
+            ``write`` is not set, or to something that depends on what it was, ``inc`` is
+            not only added to, ``min`` and ``max`` do not only lower or raise, a component
+            is not there.
 
         Notes
         -----
-        Runs the kernel in Python three times an element, with other old values in the rows whose
-        old values must not matter: some 100 microseconds an element. It sees what the kernel does
-        with these values: branches that none of them takes are not checked.
+        Runs the kernel in Python three times on each element, with other old values in the
+        rows whose old values must not matter: some 100 microseconds an element. Branches of
+        the kernel that none of these values takes are not checked.
         """
         from .kernel.access import check_access
 
         check_integer("the number of elements to look at", most, 0)
         if isinstance(self.kernel, DeviceFunction):
             raise self._not_on_cpu()
-        views = zip(self._slots, self._binder(arrays), strict=True)
-        rows = {s.name: v.reshape(s.shape).T if s.soa else v.reshape(s.shape) for s, v in views}
+        views = bind(self.loop, self._slots, arrays)
+        rows = rows_by_name(self._slots, views)
         check_access(self.kernel, self._plan, rows, most)
 
     def on_host(self, arrays: Mapping[str, Any]) -> HostCall:
-        """The loop on arrays of the host, checked, to be run in parts.
+        """The loop with arrays of the host, checked, to be run in parts.
 
         Parameters
         ----------
@@ -408,7 +500,7 @@ class ParLoop:
         -------
         HostCall
         """
-        return self._on_cpu().host_call(self._way(), self._binder(arrays))
+        return self._on_cpu().host_call(self._way(), self._checked(arrays))
 
     def _on_cpu(self) -> Executor:
         if self._executor is None or self._way.for_gpu:
@@ -416,12 +508,12 @@ class ParLoop:
         return self._executor
 
     def _not_on_cpu(self) -> MeshprepError:
-        what = f"strategy '{self._wanted}' is for a GPU"
+        reason = f"strategy '{self._wanted}' is for a GPU"
         if self._executor is None:
-            what = "its kernel is in CUDA C, for a GPU"
+            reason = "its kernel is in CUDA C, for a GPU"
         return MeshprepError(
-            f"loop '{self.loop.name}': {what}, but no argument lies on one: pass CuPy arrays, or "
-            "make a ParLoop for the CPU"
+            f"loop '{self.loop.name}': {reason}, but no argument lies on one: pass CuPy "
+            "arrays, or make a ParLoop for the CPU"
         )
 
     def __repr__(self) -> str:
@@ -430,23 +522,33 @@ class ParLoop:
 
 
 def show_options(function: Callable[..., Any], options: Any) -> None:
-    """Let the signature of a function that takes ``**options`` name each with its default."""
-    own = inspect.signature(function)
-    kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    for one in fields(options):
-        default = one.default if one.default_factory is MISSING else one.default_factory()
-        named = inspect.Parameter(
-            one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=one.type
+    """Show each option with its default in the signature of a function of ``**options``."""
+    # Editors and help then name each option as a keyword of its own.
+    signature = inspect.signature(function)
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    for option in fields(options):
+        if option.default_factory is MISSING:
+            default = option.default
+        else:
+            default = option.default_factory()
+        parameter = inspect.Parameter(
+            name=option.name,
+            kind=inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=option.type,
         )
-        kept.append(named)
-    function.__signature__ = own.replace(parameters=kept)  # type: ignore[attr-defined]
+        parameters.append(parameter)
+    signature = signature.replace(parameters=parameters)
+    function.__signature__ = signature  # type: ignore[attr-defined]
 
 
 show_options(ParLoop.__init__, CodeOptions)
 
 
-def _check_words(plan: LoopPlan, options: CodeOptions, strategy: str) -> None:
-    where, cuda = f"loop '{plan.loop.name}'", options.cuda
+def _check_options(plan: LoopPlan, options: CodeOptions, strategy: str) -> None:
+    """Raise MeshprepError for options that contradict each other or are unknown."""
+    where = f"loop '{plan.loop.name}'"
+    cuda = options.cuda
     if options.tune and strategy != AUTO:
         raise MeshprepError(
             f"{where}: tune chooses among strategies, but '{strategy}' is asked for: leave "
@@ -454,7 +556,8 @@ def _check_words(plan: LoopPlan, options: CodeOptions, strategy: str) -> None:
         )
     if cuda is not None and not isinstance(cuda, DeviceFunction):
         raise MeshprepError(
-            f"{where}: cuda is a {type(cuda).__name__}, must be a DeviceFunction with CUDA C"
+            f"{where}: cuda is a {type(cuda).__name__}, must be a DeviceFunction with CUDA "
+            "C"
         )
     if options.commit != CodeOptions.commit:
         from .cuda.strategies import COMMITS
@@ -463,20 +566,26 @@ def _check_words(plan: LoopPlan, options: CodeOptions, strategy: str) -> None:
 
 
 def _check_maps(plan: LoopPlan, maps: Mapping[str, ArrayLike]) -> None:
+    """Raise MeshprepError for a map of the solver that is not the plan's."""
     where = f"loop '{plan.loop.name}'"
-    for name, given in maps.items():
+    for name, solver_map in maps.items():
         if name not in plan.maps:
-            raise MeshprepError(f"{where} has no map '{name}': it has {', '.join(plan.maps)}")
-        table, own = np.asarray(given), plan.maps[name].table
-        if table.shape != own.shape:
             raise MeshprepError(
-                f"{where}: map '{name}' has shape {table.shape}, but the plan's has {own.shape}: "
-                "the plan was made for another mesh"
+                f"{where} has no map '{name}': it has {', '.join(plan.maps)}"
             )
-        rows = np.flatnonzero((table != own).any(axis=1))
+        # Compare each table with the plan's, and name the first element that differs.
+        plan_table = plan.maps[name].table
+        table = np.asarray(solver_map)
+        if table.shape != plan_table.shape:
+            raise MeshprepError(
+                f"{where}: map '{name}' has shape {table.shape}, but the plan's has "
+                f"{plan_table.shape}: the plan was made for another mesh"
+            )
+        rows = np.flatnonzero((table != plan_table).any(axis=1))
         if rows.size:
             e = int(rows[0])
             raise MeshprepError(
-                f"{where}: map '{name}' differs from the plan's at element {e}: {table[e].tolist()}"
-                f", not {own[e].tolist()}: renumber it by the plan's orderings, or make a new plan"
+                f"{where}: map '{name}' differs from the plan's at element {e}: "
+                f"{table[e].tolist()}, not {plan_table[e].tolist()}: renumber it by the "
+                "plan's orderings, or make a new plan"
             )

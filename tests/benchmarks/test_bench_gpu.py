@@ -43,11 +43,18 @@ def test_every_kernel_and_peer(bench, capsys):
     assert head.split()[:2] == ["loop", "elements"]
     assert [row.split()[0] for row in rows] == [
         *["res_calc"] * 3,
-        *("space_discretization", "getacc_scatter", "integrate_stress", "compute_face_flux"),
+        *(
+            "space_discretization",
+            "getacc_scatter",
+            "integrate_stress",
+            "compute_face_flux",
+        ),
     ]
     # Errors are rounding, and no time of g++ is shown as one.
     assert all(float(row.split()[-1]) < 1e-6 for row in rows)
-    assert all(" -          -            -              -          -" in row for row in rows)
+    assert all(
+        " -          -            -              -          -" in row for row in rows
+    )
 
 
 @pytest.mark.slow
@@ -75,7 +82,9 @@ def test_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
     assert [row["order"] for row in found["rows"]] == ["ours", "metis", "input"]
     assert [row["threads"] for row in found["rows"]] == [448, 64, 256]
     # The stand-in takes a millisecond for whatever is queued: a launch a block colour.
-    colours = bench.plan_file(bench.CASES[0], "ours", SCALE)["res_calc"].variant().n_block_colours
+    colours = (
+        bench.plan_file(bench.CASES[0], "ours", SCALE)["res_calc"].variant().n_block_colours
+    )
     assert found["rows"][0]["ms"] == colours
     assert all(row["registers"] == 32 and row["error"] < 1e-12 for row in found["rows"])
 
@@ -108,6 +117,7 @@ def test_airfoil_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
     assert len(rows) == 14
 
 
+@pytest.mark.slow
 def test_what_is_settled_first(bench, capsys, monkeypatch):
     """Atomics against blocks in four orders, with the same sums; times of g++ are not shown."""
     import bench_gpu_first as first
@@ -150,7 +160,10 @@ def test_what_a_card_has_not_settled(bench, folder, capsys, monkeypatch):
     assert {row[3] for row in registers} == {"-", "80"}
     plan = loops.plan_of("tetrahedra", 200)["loop"]
     n = plan.sizes["nodes"]
-    with use(EmulatedDevice()) as there, pytest.raises(MeshprepError, match="way: 's' is off by"):
+    with (
+        use(EmulatedDevice()) as there,
+        pytest.raises(MeshprepError, match="way: 's' is off by"),
+    ):
         loops.check_arrays(plan, {"s": there.array(np.zeros(n))}, {"s": np.ones(n)}, "way")
 
 
@@ -159,7 +172,7 @@ def test_products_by_every_store(bench, monkeypatch):
     import bench_gpu_spmv as spmv
 
     monkeypatch.setattr(spmv, "SAMPLES", 1)
-    monkeypatch.setattr(spmv, "_peer", lambda *given: 1e-6)
+    monkeypatch.setattr(spmv, "_peer", lambda *given, **named: 1e-6)
     with use(EmulatedDevice()) as there:
         row = spmv._store_row(there, 2, 12)
     ours = ["rows us", "elements us", "half of them us"]
@@ -218,7 +231,9 @@ def test_what_is_run_and_in_which_order(bench):
         assert {(w.variant, w.layout) for w in mine} == {
             (v, layout) for v in plans["ours"].variants for layout in ("aos", "soa")
         }
-        commits = {"colours", "atomics"} if strategy != "hierarchical-unstaged" else {"colours"}
+        commits = (
+            {"colours", "atomics"} if strategy != "hierarchical-unstaged" else {"colours"}
+        )
         assert {w.commit for w in mine} == commits
     # What the verdicts need stands first.
     first = asked[:9]
@@ -270,7 +285,9 @@ def test_whole_kernels_are_the_kernels(bench):
     for case in bench.CASES:
         plan = bench.plan_file(case, "ours", SCALE)[case.loop]
         dims = [(a.dim, a.access) for a in plan.loop.args for _ in a.index or (0,)]
-        rows = [rng.random((d, 20)) + 0.5 if m == "read" else np.zeros((d, 20)) for d, m in dims]
+        rows = [
+            rng.random((d, 20)) + 0.5 if m == "read" else np.zeros((d, 20)) for d, m in dims
+        ]
         if case.program == "bookleaf":
             rows[1][1, ::3] = 0.0
         if case.program == "miniaero":

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import get_num_threads, set_num_threads
 
-from meshprep.partition import BlockProblem
+from meshprep.partitioning import BlockProblem
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -106,19 +106,30 @@ def test_the_whole_table(bench, monkeypatch, tmp_path, capsys):
     """Every row of two small cases, with the peers that are installed."""
     known = bench.cases.__globals__["MESHES"]
     monkeypatch.setattr(bench, "_warm_up", lambda: None)
-    monkeypatch.setitem(bench.cases.__globals__, "MESHES", {"delaunay2d": known["delaunay2d"]})
+    monkeypatch.setitem(
+        bench.cases.__globals__, "MESHES", {"delaunay2d": known["delaunay2d"]}
+    )
     bench.main(0.002)
     out = capsys.readouterr().out
     found = json.loads((tmp_path / "partition-0.002.json").read_text())
-    for name, case in (("dual", "delaunay2d cells->nodes"), ("facets", "delaunay2d edges->cells")):
-        own = {(r["partitioner"], r["threads"]): r for r in found["rows"] if r["case"] == case}
+    for name, case in (
+        ("dual", "delaunay2d cells->nodes"),
+        ("facets", "delaunay2d edges->cells"),
+    ):
+        own = {
+            (r["partitioner"], r["threads"]): r for r in found["rows"] if r["case"] == case
+        }
         metis = own[f"METIS {name} 3 %", 1]
         assert own["METIS conflict graph, strict", 1]["over the cap"] == 0
         assert own["blocks default", 1]["loads"] < own["contiguous", 1]["loads"]
         assert metis["blocks"] * metis["fill"] * metis["S"] == pytest.approx(
             metis["elements"], 0.01
         )
-        ratio = {(r["partitioner"], r["threads"]): r for r in found["ratios"] if r["case"] == case}
+        ratio = {
+            (r["partitioner"], r["threads"]): r
+            for r in found["ratios"]
+            if r["case"] == case
+        }
         assert ratio[f"METIS {name} 3 %", 1]["reuse / METIS"] == 1
     assert out.count("MISSED") == sum(row["met"] == "MISSED" for row in found["bars"])
     assert set(found["absent"]) == {
@@ -131,5 +142,11 @@ def test_results_have_a_line_for_each_row():
     import common
 
     text = common.as_json({"name": "x", "none": [], "rows": [{"a": 1, "b": 0.5}, {"a": 2}]})
-    assert text.splitlines()[3:] == [' "rows": [', '  {"a": 1, "b": 0.5},', '  {"a": 2}', " ]", "}"]
+    assert text.splitlines()[3:] == [
+        ' "rows": [',
+        '  {"a": 1, "b": 0.5},',
+        '  {"a": 2}',
+        " ]",
+        "}",
+    ]
     assert json.loads(text)["rows"] == [{"a": 1, "b": 0.5}, {"a": 2}]

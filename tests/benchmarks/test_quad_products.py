@@ -43,4 +43,6 @@ def nonzeros_by_counting(n, p):
 
 @pytest.mark.parametrize(("degree", "nonzeros"), [(1, 9), (2, 64), (3, 225), (4, 576)])
 def test_nonzeros_of_an_element(formulas, degree, nonzeros):
-    assert formulas.QuadElement(degree).nonzeros == nonzeros == nonzeros_by_counting(4, degree)
+    assert (
+        formulas.QuadElement(degree).nonzeros == nonzeros == nonzeros_by_counting(4, degree)
+    )

@@ -10,13 +10,25 @@ from sealing import seal
 
 from meshprep import io
 from meshprep.mesh import Mesh
-from meshprep.report import Comparison
+from meshprep.reporting import Comparison
 from meshprep_runtime import MeshprepError, Plan
 from meshprep_runtime.plan.file.seal import check_seal
 from meshprep_runtime.plan.file.store import VERSIONS
 
 FORMATS = (
-    *(".msh", ".vtu", ".vtk", ".su2", ".mesh", ".e", ".xdmf", ".med", ".inp", ".bdf", ".h5"),
+    *(
+        ".msh",
+        ".vtu",
+        ".vtk",
+        ".su2",
+        ".mesh",
+        ".e",
+        ".xdmf",
+        ".med",
+        ".inp",
+        ".bdf",
+        ".h5",
+    ),
     ".cgns",
 )
 
@@ -113,6 +125,8 @@ def _change_a_number(path: Path, chance: random.Random) -> None:
         values = dataset[...]
         at, ends = chance.randrange(values.size), np.iinfo(values.dtype)
         old = int(values.flat[at])
-        new = chance.choice([old - 1, old + 1, 0, ends.min, ends.max, int(values.flat[at - 1])])
+        new = chance.choice(
+            [old - 1, old + 1, 0, ends.min, ends.max, int(values.flat[at - 1])]
+        )
         values.flat[at] = min(max(new, ends.min), ends.max)
         dataset[...] = values

@@ -13,12 +13,15 @@ from meshprep.loops.options import Options
 from meshprep.loops.requests import LoopRequest
 from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import Prepared, prepare
+from meshprep.registry.orders import ORDERS
+from meshprep.registry.partitioners import PARTITIONERS as REGISTRY
 from meshprep.topology import derivable, derive
 from meshprep_runtime import LoopPlan, MeshprepError, ParLoop, Plan, Variant
 from meshprep_runtime.plan.checks.verify import compare_maps, verify
 
-METHODS = ("none", "gps", "rcm", "sloan", "hilbert")
-PARTITIONERS = (None, None, "blocks", "metis", "contiguous")
+METHODS = ORDERS.built_in
+# The partitioner of the target twice as often as each other one.
+PARTITIONERS = (None, None, *REGISTRY.built_in)
 ACCESSES = ("read", "inc", "inc", "rw", "write")
 
 
@@ -54,7 +57,9 @@ def random_case(seed: int) -> Case:
     return Case(mesh, requests, options, bool(rng.random() < 0.2))
 
 
-def _request(rng: np.random.Generator, name: str, maps: Sequence[str], mesh: Mesh) -> LoopRequest:
+def _request(
+    rng: np.random.Generator, name: str, maps: Sequence[str], mesh: Mesh
+) -> LoopRequest:
     """A loop over a random set: mostly one increment, often several arguments, or none."""
     args: list[dict[str, Any]] = [{"dat": "v", "dtype": "i8"}]
     more: dict[str, Any] = {}
@@ -71,7 +76,9 @@ def _request(rng: np.random.Generator, name: str, maps: Sequence[str], mesh: Mes
     beside = [m for m in maps if m.startswith(f"{over}->")]
     for extra in range(int(rng.integers(0, 3)) if rng.random() < 0.4 else 0):
         another = {"dat": f"x{extra}", "map": str(rng.choice(beside)), "dtype": "f8"}
-        args.append(another | {"access": str(rng.choice(ACCESSES)), "dim": int(rng.integers(1, 4))})
+        args.append(
+            another | {"access": str(rng.choice(ACCESSES)), "dim": int(rng.integers(1, 4))}
+        )
     return LoopRequest(name, {"over": over, "args": args, **more}, name)
 
 
@@ -117,7 +124,10 @@ def check_plan(mesh: Mesh, made: Prepared) -> None:
         for variant in loop_plan.variants.values():
             slow_proof(loop_plan, variant)
     assert compare_maps(plan, derive(mesh, plan.maps).maps) == []
-    assert (mesh.content_hash(), made.mesh.content_hash()) == (plan.source_hash, plan.mesh_hash)
+    assert (mesh.content_hash(), made.mesh.content_hash()) == (
+        plan.source_hash,
+        plan.mesh_hash,
+    )
     back = {name: plan.ordering[name].inverse for name in mesh.sets}
     assert compare_maps(plan, derive(made.mesh.renumber(back), plan.maps).maps) == []
 
@@ -152,7 +162,9 @@ def slow_proof(loop_plan: LoopPlan, variant: Variant) -> None:
                 base = int(staging.point_offset[b])
                 for k, point in enumerate(m.table[e].tolist()):
                     touched[m.to_set].add(point)
-                    assert staging.points[base + int(variant.local[name][k, place])] == point
+                    assert (
+                        staging.points[base + int(variant.local[name][k, place])] == point
+                    )
                     if k in loop.conflict_columns.get(name, ()):
                         thread = (b, int(variant.thread_colour[place]), m.to_set, point)
                         assert by_element.setdefault(thread, e) == e
@@ -174,7 +186,11 @@ def _check_sums(mesh: Mesh, plan: Plan, name: str, strategies: Sequence[str]) ->
     loop = loop_plan.loop
     if [a.name for a in loop.args] != ["v", "sum"]:
         return
-    m = derive(mesh, [loop.maps[0]]).map(loop.maps[0]) if loop.maps[0] not in mesh.maps else None
+    m = (
+        derive(mesh, [loop.maps[0]]).map(loop.maps[0])
+        if loop.maps[0] not in mesh.maps
+        else None
+    )
     m = m or mesh.map(loop.maps[0])
     if m.arity not in KERNELS or m.size != plan.sizes[loop.over]:
         return

@@ -14,13 +14,17 @@ BOX_TYPES = ("triangle", "quad", "tetra", "hexahedron", "wedge", "pyramid")
 
 def random_mesh(rng: np.random.Generator) -> Mesh:
     """A mesh of some hundred elements at most, nodes and cells in random order."""
-    make = (box, mixed2d, mixed3d, delaunay, airfoil, surface, zones, sets_alone)[rng.integers(8)]
+    make = (box, mixed2d, mixed3d, delaunay, airfoil, surface, zones, sets_alone)[
+        rng.integers(8)
+    ]
     return shuffled(rng, make(rng))
 
 
 def box(rng: np.random.Generator) -> Mesh:
     """A box of one type, often with holes."""
-    sizes = {f"n{axis}": int(n) for axis, n in zip("xyz", rng.integers(1, 5, 3), strict=True)}
+    sizes = {
+        f"n{axis}": int(n) for axis, n in zip("xyz", rng.integers(1, 5, 3), strict=True)
+    }
     mesh = generate("box", type=str(rng.choice(BOX_TYPES)), **sizes)
     return with_holes(rng, mesh) if rng.random() < 0.5 else mesh
 
@@ -60,7 +64,9 @@ def surface(rng: np.random.Generator) -> Mesh:
         for j in range(1, m + 1):
             rows.append(len(np.concatenate(points)) + np.arange(n + 1))
             points.append(
-                np.stack([hinge, 0 * hinge + j * np.cos(angle), 0 * hinge + j * np.sin(angle)], 1)
+                np.stack(
+                    [hinge, 0 * hinge + j * np.cos(angle), 0 * hinge + j * np.sin(angle)], 1
+                )
             )
         for low, high in itertools.pairwise(rows):
             for a, b, c, d in zip(low[:-1], low[1:], high[1:], high[:-1], strict=True):
@@ -78,7 +84,9 @@ def zones(rng: np.random.Generator) -> Mesh:
     dim = int(rng.integers(2, 4))
     points, blocks, base = [], [], 0
     for zone in range(int(rng.integers(2, 5))):
-        kind = str(rng.choice([t for t in BOX_TYPES if (t in ("triangle", "quad")) == (dim == 2)]))
+        kind = str(
+            rng.choice([t for t in BOX_TYPES if (t in ("triangle", "quad")) == (dim == 2)])
+        )
         nx, ny, nz = (int(n) for n in rng.integers(1, 4, 3))
         mesh = generate("box", type=kind, nx=nx, ny=ny, nz=nz)
         table = mesh.map("cells->nodes").table

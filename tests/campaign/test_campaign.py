@@ -8,6 +8,7 @@ import random
 import pytest
 from damage import try_plans
 from random_cases import random_case, run_case
+from random_kernels import outcomes_of_kernels
 
 from meshprep.pipeline.steps import prepare
 
@@ -27,15 +28,34 @@ CHUNKS = [pytest.param(first, marks=_marks(first)) for first in range(0, COUNT, 
 @pytest.mark.parametrize("first", CHUNKS)
 def test_random_combinations(first):
     outcomes = [
-        run_case(random_case(seed), ("hierarchical",)) for seed in range(first, first + CHUNK)
+        run_case(random_case(seed), ("hierarchical",))
+        for seed in range(first, first + CHUNK)
     ]
     # what is refused has reasons, and is the smaller part
     assert outcomes.count("right") >= CHUNK // 2
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 5))]
-)
+# A kernel takes seconds to compile, in all of its forms.
+KERNELS = 10
+SOME_KERNELS = [
+    0,
+    pytest.param(10, marks=pytest.mark.slow),
+    *(pytest.param(first, marks=pytest.mark.long) for first in range(20, 100, KERNELS)),
+]
+
+
+@pytest.mark.parametrize("first", SOME_KERNELS)
+def test_random_kernels_have_the_bits_of_a_plain_loop(first):
+    """In every form, some strategies, and on one to eight threads."""
+    count = KERNELS if first else 3
+    found = dict(outcomes_of_kernels(range(first, first + count), every=False))
+    wrong = {seed: out for seed, out in found.items() if out not in ("right", "refused")}
+    assert not wrong
+    assert [*found.values()].count("right") >= count // 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 2, 3, 5])
 def test_damaged_plans_are_refused_or_found_out(seed, tmp_path):
     case = random_case(seed)
     made = prepare(case.mesh, case.requests, case.options, keep_order=case.keep_order)

@@ -41,9 +41,10 @@ def fails(cli):
     """Call ``fails(*words)`` for the one line of a command that must fail, soon."""
 
     def run(*words):
-        start = time.perf_counter()
+        start = time.process_time()
         code, out, err = cli(*words)
-        assert time.perf_counter() - start < 20
+        # of the processor, which others may keep busy
+        assert time.process_time() - start < 20
         told = ("meshprep: [", "meshprep: compiling")
         lines = [line for line in err.splitlines() if not line.startswith(told)]
         assert (code, out, len(lines)) == (2, "", 1), err

@@ -7,6 +7,7 @@ import pytest
 
 from meshprep_runtime import Plan
 from meshprep_runtime.plan.file import atomic
+from meshprep_runtime.plan.file.hidden import PREFIX
 
 WRITE = {
     "reorder": ("reorder", "wing.msh", "-o", "new.msh", "--plan", "new.h5"),
@@ -21,7 +22,7 @@ WRITE = {
         "wing.msh",
         "--html",
         "n.html",
-        "--png",
+        "--picture",
         "n.png",
     ),
     "sweep": ("sweep", "wing.msh", "--block-sizes", 64, "--html", "new.html"),
@@ -43,7 +44,7 @@ def test_the_later_of_two_runs_fails(cli, folder, monkeypatch, command):
     def late(staged, overwrite):
         # The other run was faster with the last of the outputs.
         last = list(staged.values())[-1]
-        if atomic.PREFIX not in str(last):
+        if PREFIX not in str(last):
             theirs.append(last)
             last.write_text("theirs")
         publish(staged, overwrite)

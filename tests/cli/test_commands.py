@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import tomllib
 from dataclasses import replace
 
 import numpy as np
@@ -44,9 +45,13 @@ def test_reorder_the_order_alone(cli, fails, mesh_file):
     before, after = io.read(mesh_file), io.read(mesh_file.with_name("wing-reordered.msh"))
     old_to_new, new_to_old = np.load(new), np.loadtxt(old, dtype=int)
     assert (old_to_new[new_to_old] == np.arange(before.size("cells"))).all()
-    corners = [m.coordinates[m.map("cells->nodes").table].sum(axis=1) for m in (before, after)]
+    corners = [
+        m.coordinates[m.map("cells->nodes").table].sum(axis=1) for m in (before, after)
+    ]
     assert np.allclose(corners[0][new_to_old], corners[1])
-    assert "--order-only makes no plan: leave --plan out" in fails(*words, "--plan", "a.plan.h5")
+    assert "--order-only makes no plan: leave --plan out" in fails(
+        *words, "--plan", "a.plan.h5"
+    )
     assert json.loads(cli(*words, "--force", "--json", "-q")[1])["orders"][0]["applied"]
 
 
@@ -69,7 +74,12 @@ def test_info_shows_data_before_groups_and_has_a_line_for_many_entities(cli, tmp
     parts += ["$EndNodes", f"$Elements\n{n}", *cells, "$EndElements\n"]
     path.write_text("\n".join(parts))
     lines = cli("info", path)[1].splitlines()
-    assert lines.index("sets") < lines.index("maps") < lines.index("data") < lines.index("tags")
+    assert (
+        lines.index("sets")
+        < lines.index("maps")
+        < lines.index("data")
+        < lines.index("tags")
+    )
     tags = [line.split() for line in lines[lines.index("tags") :]]
     assert " ".join(tags[2]) == "entity cells 1 to 20 20 groups (--full lists them) 20"
     assert ["physical", "cells", "7", "wing", "20"] in tags
@@ -84,7 +94,13 @@ def test_info_counts_every_group_of_an_edge(cli, tmp_path):
     cells = ["1 1 2 7 1 1 2", "2 1 2 8 1 1 2", "3 1 2 8 1 2 4", "4 3 2 9 1 1 2 4 3"]
     names = '$PhysicalNames\n3\n1 7 "wall"\n1 8 "all"\n2 9 "fluid"\n$EndPhysicalNames'
     nodes = [f"{i + 1} {i % 2} {i // 2} 0" for i in range(4)]
-    parts = ["$MeshFormat\n2.2 0 8\n$EndMeshFormat", names, "$Nodes\n4", *nodes, "$EndNodes"]
+    parts = [
+        "$MeshFormat\n2.2 0 8\n$EndMeshFormat",
+        names,
+        "$Nodes\n4",
+        *nodes,
+        "$EndNodes",
+    ]
     path.write_text("\n".join([*parts, "$Elements\n4", *cells, "$EndElements\n"]))
     assert cli("plan", path, "--loop", "boundary_edges:cells", "-q")[0] == 0
     found = json.loads(cli("info", plan, "--json")[1])["tags"]
@@ -103,12 +119,25 @@ def test_loops_without_quotes(cli, mesh_file):
     assert list(Plan.load(plan).loops) == ["cells->nodes"]
     assert Plan.load(plan)["cells:nodes"].loop.name == "cells->nodes"
     words = ("--measured", "cells:nodes=2:1", "--mesh", mesh_file, "--loop", "cells:nodes")
-    code, out, err = cli("report", plan, *words, "--png", mesh_file.with_suffix(".png"), "-q")
+    code, out, err = cli(
+        "report", plan, *words, "--picture", mesh_file.with_suffix(".png"), "-q"
+    )
     assert (code, err) == (0, "")
     assert re.match(r"Pays after (about )?[\d,]+ calls as measured: ", out)
     kernel = mesh_file.with_name("three.py")
-    kernel.write_text("def add(a, b, c):\n    a[0] += 1.0\n    b[0] += 1.0\n    c[0] += 1.0\n")
-    tune = ("tune", plan, "--kernel", f"{kernel}:add", "--loop", "cells:nodes", "--json", "-q")
+    kernel.write_text(
+        "def add(a, b, c):\n    a[0] += 1.0\n    b[0] += 1.0\n    c[0] += 1.0\n"
+    )
+    tune = (
+        "tune",
+        plan,
+        "--kernel",
+        f"{kernel}:add",
+        "--loop",
+        "cells:nodes",
+        "--json",
+        "-q",
+    )
     code, out, _ = cli(*tune, "--strategies", "sequential", "--runs", 1, "--dry-run")
     assert (code, json.loads(out)["loop"]) == (0, "cells->nodes")
 
@@ -170,7 +199,9 @@ def test_loops_from_a_file(cli, mesh_file):
 def test_check_proves_a_plan_against_either_mesh(cli, shows, mesh_file, which):
     cli("reorder", mesh_file, "--loop", "edges->cells", "--loop", "cells->nodes", "-q")
     plan = mesh_file.with_name("wing.plan.h5")
-    assert "right and fits" in shows("check", plan, "--mesh", mesh_file.with_name(which), "-q")
+    assert "right and fits" in shows(
+        "check", plan, "--mesh", mesh_file.with_name(which), "-q"
+    )
     assert json.loads(shows("check", plan, "--json", "-q"))["ok"] is True
 
 
@@ -185,8 +216,14 @@ def test_loops_through_maps_of_maps_are_planned_split_and_checked(cli, shows, me
     assert cli("split", mesh_file, "--parts", 3, "--loops", loops, "-q")[0] == 0
     plan, parts = mesh_file.with_name("wing.plan.h5"), mesh_file.with_name("wing.parts.h5")
     assert Plan.load(plan)["flux"].maps["edges->cells->nodes"].arity == 6
-    for path, mesh in ((plan, "wing.msh"), (plan, "wing-reordered.msh"), (parts, "wing.msh")):
-        assert "right and fits" in shows("check", path, "--mesh", mesh_file.with_name(mesh), "-q")
+    for path, mesh in (
+        (plan, "wing.msh"),
+        (plan, "wing-reordered.msh"),
+        (parts, "wing.msh"),
+    ):
+        assert "right and fits" in shows(
+            "check", path, "--mesh", mesh_file.with_name(mesh), "-q"
+        )
 
 
 def test_check_finds_a_wrong_plan(cli, mesh_file):
@@ -207,7 +244,17 @@ def test_check_finds_a_wrong_plan(cli, mesh_file):
 def test_report_puts_plans_side_by_side(cli, shows, mesh_file):
     a, b = mesh_file.with_name("a.plan.h5"), mesh_file.with_name("b.plan.h5")
     cli("plan", mesh_file, "-o", a, "--block-size", 32, "-q")
-    cli("plan", mesh_file, "--plan", b, "--block-size", 128, "--partition", "contiguous", "-q")
+    cli(
+        "plan",
+        mesh_file,
+        "--plan",
+        b,
+        "--block-size",
+        128,
+        "--partition",
+        "contiguous",
+        "-q",
+    )
     out = shows("report", a, b)
     assert "a.plan.h5" in out
     assert "b.plan.h5" in out
@@ -236,7 +283,9 @@ def test_info_on_meshes_and_plans(cli, mesh_file):
     args = [{"global": "sum", "access": "inc"}, {"dat": "v", "access": "read"}]
     loops = mesh_file.with_name("loops.toml")
     words = [", ".join(f'{k} = "{v}"' for k, v in arg.items()) for arg in args]
-    loops.write_text(f'[loop.add]\nover = "cells"\nargs = [{{ {words[0]} }}, {{ {words[1]} }}]\n')
+    loops.write_text(
+        f'[loop.add]\nover = "cells"\nargs = [{{ {words[0]} }}, {{ {words[1]} }}]\n'
+    )
     cli("plan", mesh_file, "--loops", loops, "--force", "-q")
     found = json.loads(cli("info", mesh_file.with_name("wing.plan.h5"), "--json")[1])
     assert [a["through"] for a in found["arguments"]] == ["global", "direct"]
@@ -325,17 +374,82 @@ def apart(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["reorder", "plan", "sweep"])
-def test_a_default_loop_without_elements_is_refused(cli, apart, command):
-    code, out, err = cli(command, apart, "-q")
-    assert (code, out) == (2, "")
-    assert "the default loop faces->cells has no elements, as no two cells share a face" in err
-    assert "name another loop, such as --loop 'cells->nodes'" in err
-    assert os.listdir(apart.parent) == ["apart.vtu"]
-    assert cli(command, apart, "-q", "--loop", "cells->nodes")[0] == 0
+def test_a_default_loop_without_elements_gives_way(cli, apart, command):
+    code, out, err = cli(command, apart)
+    assert code == 0
+    told = (
+        "no two cells share a face: the loop is cells->nodes, that of finite elements, in place "
+        "of faces->cells"
+    )
+    assert told in out + err
+    if command != "sweep":
+        plan = Plan.load(apart.with_suffix(".plan.h5"))
+        assert [*plan.loops] == ["cells->nodes"]
+        assert cli(command, apart, "--dry-run", "--force")[1].count(told) == 1
+
+
+def test_one_cell_is_split_by_its_nodes(cli, apart):
+    code, _, err = cli("split", apart, "--parts", "2")
+    assert code == 0
+    assert "no two cells share a face: the loop is cells->nodes" in err
+
+
+@pytest.fixture
+def three_shells(tmp_path):
+    """Shells that meet in one line, beside each other and beside a triangle: a T."""
+    points = np.array(
+        [[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0], [-1, 0, 0], [-1, 1, 0], [0, 0, 1]]
+    )
+    blocks = [
+        Block("quad", np.array([[0, 1, 3, 2], [0, 1, 5, 4]])),
+        Block("triangle", np.array([[0, 1, 6]])),
+    ]
+    mesh, _ = assemble(points.astype(float), blocks)
+    io.write(mesh, tmp_path / "shells.vtu")
+    return tmp_path / "shells.vtu"
+
+
+@pytest.mark.parametrize("command", ["reorder", "plan", "sweep", "split"])
+def test_a_default_loop_over_edges_of_three_cells_gives_way(cli, three_shells, command):
+    more = ["--parts", "2"] if command == "split" else []
+    code, out, err = cli(command, three_shells, *more)
+    assert code == 0, err
+    told = (
+        "the edge with nodes 0, 1 belongs to 3 cells (0, 1, 2; counted from 0), 'edges->cells' "
+        "allows two: the loops are quad->nodes and triangle->nodes, those of finite elements, "
+        "in place of edges->cells"
+    )
+    assert told in out + err
+    if command in ("reorder", "plan"):
+        plan = Plan.load(three_shells.with_suffix(".plan.h5"))
+        assert [*plan.loops] == ["quad->nodes", "triangle->nodes"]
+
+
+def test_a_loop_over_edges_of_three_cells_that_was_asked_for_is_refused(
+    fails, three_shells
+):
+    said = fails("reorder", three_shells, "--loop", "edges->cells")
+    assert "belongs to 3 cells" in said
+    assert said.endswith("use another loop, for example 'edges->nodes'")
+
+
+def test_a_template_begins_with_the_loop_that_takes_the_place_of_the_default_one(
+    shows, three_shells
+):
+    text = shows("loops", three_shells)
+    assert next(iter(tomllib.loads(text)["loop"])) == "over_quad"
 
 
 def test_a_loop_without_elements_that_was_asked_for_is_told(cli, apart):
-    words = ("reorder", apart, "--loop", "faces->cells", "--loop", "cells->nodes", "--force")
+    words = (
+        "reorder",
+        apart,
+        "--loop",
+        "faces->cells",
+        "--loop",
+        "cells->nodes",
+        "--force",
+    )
     told = "loop faces->cells has no elements, as no two cells share a face"
     code, out, err = cli(*words, "--full")
     assert code == 0
@@ -352,11 +466,15 @@ def test_values_that_meshio_cannot_read_are_left_out_and_said_so(cli, tmp_path):
     io.write(generate("mixed2d", nx=6, ny=6), tmp_path / "a.msh", version="2.2")
     code, _, err = cli("reorder", tmp_path / "a.msh")
     assert code == 0
-    assert "no original_id on cells, since meshio reads no MSH 2.2 file that has values" in err
+    assert (
+        "no original_id on cells, since meshio reads no MSH 2.2 file that has values" in err
+    )
     assert "the plan has it, in ordering/line/new_to_old, ordering/quad/new_to_old" in err
     new = io.read(tmp_path / "a-reordered.msh")
     assert {d.set for d in new.dats if d.name == "original_id"} == {"nodes"}
-    assert "no original_id" not in cli("reorder", tmp_path / "a.msh", "--force", "--no-ids")[2]
+    assert (
+        "no original_id" not in cli("reorder", tmp_path / "a.msh", "--force", "--no-ids")[2]
+    )
     io.write(generate("mixed2d", nx=6, ny=6), tmp_path / "b.msh", version="4.1")
     assert "no original_id" not in cli("reorder", tmp_path / "b.msh")[2]
 
@@ -364,9 +482,15 @@ def test_values_that_meshio_cannot_read_are_left_out_and_said_so(cli, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--cells", 100, "--option", "cells=50"), "--cells and --option cells say the same"),
+        (
+            ("--cells", 100, "--option", "cells=50"),
+            "--cells and --option cells say the same",
+        ),
         (("--seed", 1, "--option", "seed=2"), "--seed and --option seed say the same"),
-        (("--option", "cells=100", "--option", "cells=50"), "cells is given twice: 100 and 50"),
+        (
+            ("--option", "cells=100", "--option", "cells=50"),
+            "cells is given twice: 100 and 50",
+        ),
     ],
 )
 def test_generate_takes_each_option_once(cli, tmp_path, words, message):
@@ -377,7 +501,9 @@ def test_generate_takes_each_option_once(cli, tmp_path, words, message):
 
 def test_generate_in_json(cli, tmp_path):
     target = tmp_path / "a.msh"
-    code, out, err = cli("generate", "mixed2d", "--option", "nx=2", "-o", target, "--json", "-q")
+    code, out, err = cli(
+        "generate", "mixed2d", "--option", "nx=2", "-o", target, "--json", "-q"
+    )
     told = json.loads(out)
     assert (code, err, told["written"], told["notes"]) == (0, "", [str(target)], [])
     assert told["sets"]["cells"] == told["sets"]["quad"] + told["sets"]["triangle"]
@@ -390,7 +516,9 @@ def test_generate_in_json(cli, tmp_path):
 def test_a_plan_of_a_mesh_with_loose_cells_needs_no_dimension_again(cli, tmp_path):
     """Commands that have no such option asked for it."""
     mesh = generate("delaunay2d", cells=60)
-    lines = Block("line", np.array([[0, mesh.size("nodes") - 1], [1, mesh.size("nodes") - 2]]))
+    lines = Block(
+        "line", np.array([[0, mesh.size("nodes") - 1], [1, mesh.size("nodes") - 2]])
+    )
     cells = Block("triangle", mesh.cell_map("cells").table)
     path, plan = tmp_path / "a.vtu", tmp_path / "a.plan.h5"
     io.write(assemble(np.array(mesh.coordinates), [lines, cells])[0], path)
@@ -398,7 +526,9 @@ def test_a_plan_of_a_mesh_with_loose_cells_needs_no_dimension_again(cli, tmp_pat
     assert cli("reorder", path, "-q", "--dimension", 2)[0] == 0
     new = tmp_path / "a-reordered.vtu"
     assert cli("check", plan, "--mesh", new, "-q")[0] == 0
-    assert cli("report", plan, "--mesh", path, "--png", tmp_path / "a.png", "-q")[0] == 0
+    assert (
+        cli("report", plan, "--mesh", path, "--picture", tmp_path / "a.png", "-q")[0] == 0
+    )
     assert cli("restore", plan, new, "-q")[0] == 0
     back = io.read(tmp_path / "a-reordered-restored.vtu", dimension=2)
     assert back.cell_map("line").table.tolist() == lines.nodes.tolist()

@@ -20,7 +20,9 @@ def matrix(tmp_path):
     row, column = np.r_[pairs[:, 1], number.ravel()], np.r_[pairs[:, 0], number.ravel()]
     values = np.random.default_rng(6).standard_normal(row.size)
     path = tmp_path / "grid.mtx"
-    mmwrite(path, coo_array((values, (row, column)), shape=(120, 120)), symmetry="symmetric")
+    mmwrite(
+        path, coo_array((values, (row, column)), shape=(120, 120)), symmetry="symmetric"
+    )
     return path
 
 
@@ -66,7 +68,9 @@ def test_the_plan_fits_both_files(target, ending, cli, matrix, tmp_path):
 def test_edges_that_move_alone_do_not_make_the_plan_wrong(cli, tmp_path):
     path = tmp_path / "chain.mtx"
     ends = np.array([[3, 2], [1, 0], [2, 1]])
-    mmwrite(path, coo_array((np.ones(3), tuple(ends.T)), shape=(4, 4)), symmetry="symmetric")
+    mmwrite(
+        path, coo_array((np.ones(3), tuple(ends.T)), shape=(4, 4)), symmetry="symmetric"
+    )
     assert cli("reorder", path, "--target", "cpu", "-q")[0] == 0
     plan = Plan.load(tmp_path / "chain.plan.h5")
     assert plan.ordering["vertices"].is_identity
@@ -98,7 +102,9 @@ def test_vectors_are_refused_before_any_work(fails, matrix, tmp_path):
     err = fails("reorder", matrix, "--permutation", tmp_path / "p.docx", "-q")
     assert "p.docx: cannot tell what to write: use one of .txt .perm .part .npy" in err
     (tmp_path / "p.perm").write_text("mine")
-    assert "exists already" in fails("reorder", matrix, "--permutation", tmp_path / "p.perm", "-q")
+    assert "exists already" in fails(
+        "reorder", matrix, "--permutation", tmp_path / "p.perm", "-q"
+    )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["grid.mtx", "p.perm"]
 
 

@@ -28,10 +28,17 @@ def edge_sums(table, n, values):
 def test_the_airfoil_of_op2_is_generated(cli, tmp_path):
     grid, hdf5 = tmp_path / "new_grid.dat", tmp_path / "grid.h5"
     for path in (grid, hdf5):
-        assert cli("generate", "airfoil", "--cells", 300, "-o", path, "--option", "j=12")[0] == 0
+        assert (
+            cli("generate", "airfoil", "--cells", 300, "-o", path, "--option", "j=12")[0]
+            == 0
+        )
     first, *rest = grid.read_text().splitlines()
     n_nodes, n_cells, n_edges, n_bedges = map(int, first.split())
-    assert (n_cells, n_bedges, len(rest)) == (288, 56, n_nodes + n_cells + n_edges + n_bedges)
+    assert (n_cells, n_bedges, len(rest)) == (
+        288,
+        56,
+        n_nodes + n_cells + n_edges + n_bedges,
+    )
     x = np.array([line.split() for line in rest[:n_nodes]], float)
     cells, edges, bedges = np.split(
         np.array([line.split() for line in rest[n_nodes:]], int),
@@ -68,10 +75,16 @@ def test_generate_writes_the_format_that_is_asked_for(cli, fails, tmp_path):
     path = tmp_path / "wing.dat"
     words = ("generate", "airfoil", "--cells", 300, "-o", path, "--format", "medit", "-q")
     code, _, err = cli(*words)
-    assert (code, "use --drop (in Python drop=True)" in err, path.exists()) == (2, True, False)
+    assert (code, "use --drop (in Python drop=True)" in err, path.exists()) == (
+        2,
+        True,
+        False,
+    )
     code, _, err = cli(*words[:-1], "--drop")
     assert code == 0
-    assert "dropped, as wing.dat cannot carry it: the names of the groups 'physical'" in err
+    assert (
+        "dropped, wing.dat is written without it: the names of the groups 'physical'" in err
+    )
     assert path.read_text().startswith("MeshVersionFormatted")
     err = fails("generate", "box", "-o", tmp_path / "a.dat", "--format", "no-format")
     assert "format 'no-format' is unknown" in err
@@ -90,7 +103,10 @@ def test_hdf5_there_and_back(cli, tmp_path):
     cells = plan.ordering["cells"]
     with h5py.File(path) as a, h5py.File(new) as b:
         q = [np.round(1000 * f["p_q"][:, 0]) for f in (a, b)]
-        sums = [edge_sums(f["pecell"][()], cells.size, v) for f, v in zip((a, b), q, strict=True)]
+        sums = [
+            edge_sums(f["pecell"][()], cells.size, v)
+            for f, v in zip((a, b), q, strict=True)
+        ]
         assert b["original_id_cells"][()].tolist() == cells.new_to_old.tolist()
     assert np.array_equal(sums[1], cells.apply(sums[0]))
     for mesh in (path, new):
@@ -117,7 +133,10 @@ def test_the_text_grid_keeps_its_format_and_its_plan(cli, tmp_path):
     write_text(path, c_mesh(8, 6))
     code, _, err = cli("reorder", path, "--loop", "edges->cells", "--block-size", 32, "-q")
     assert (code, err) == (0, "")
-    head = [(tmp_path / n).read_text().split()[:4] for n in (path.name, "new_grid-reordered.dat")]
+    head = [
+        (tmp_path / n).read_text().split()[:4]
+        for n in (path.name, "new_grid-reordered.dat")
+    ]
     assert head[0] == head[1]
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "new_grid-reordered.dat",

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from meshprep import Options, read_requests
-from meshprep.loops.options import METHODS, PARTITIONERS, loop_options, table
-from meshprep.partition import PARTITIONERS as REGISTRY
-from meshprep.reorder import METHOD_NAMES
+from meshprep.loops.options import TARGETS, loop_options, table
+from meshprep.ordering import METHODS
+from meshprep.partitioning import PARTITIONERS
+from meshprep.registry.orders import ORDERS
+from meshprep.staging.blocks import check_partitioner
 from meshprep_cli.commands import commands
 from meshprep_cli.groups import with_options, words
 from meshprep_cli.options import InputOptions, LoopChoice
@@ -21,9 +23,24 @@ def test_every_field_has_a_row():
     assert [name for name, _ in table()] == [one.name for one in fields(Options)]
 
 
-def test_the_table_names_what_the_registries_hold():
-    assert METHOD_NAMES == METHODS
-    assert tuple(REGISTRY) == PARTITIONERS
+def test_the_page_lists_orders_with_their_papers():
+    page = (Path(__file__).parents[2] / "docs" / "concepts.md").read_text(encoding="utf-8")
+    section = page.partition("`--method` chooses the order:\n")[2].partition("\n### ")[0]
+    rows = {row.split("`")[1]: row for row in section.splitlines() if row.startswith("- `")}
+    assert rows.keys() == {*ORDERS.built_in, *ORDERS.also}
+    for entry in ORDERS.entries:
+        assert entry.paper in rows[entry.name]
+        assert ("needs coordinates" in rows[entry.name]) == entry.needs_coordinates
+
+
+def test_every_order_and_partitioner_can_be_chosen_and_is_in_the_help(cli):
+    shown = cli("reorder", "--help")[1]
+    for name in METHODS:
+        assert Options(method=name).method == name
+        assert name in shown
+    for name in PARTITIONERS:
+        assert Options(partition=name).partition == name
+        assert name in shown
 
 
 def test_the_page_lists_partitioners_with_their_options():
@@ -32,7 +49,7 @@ def test_the_page_lists_partitioners_with_their_options():
     rows = {row.split("`")[1]: row for row in section.splitlines() if row.startswith("| `")}
     listed = {name: row.rpartition(" | ")[2].split("`")[1::2] for name, row in rows.items()}
     del listed["--partition"]
-    assert listed == {name: list(one.options) for name, one in REGISTRY.items()}
+    assert listed == {name: list(one.options) for name, one in PARTITIONERS.items()}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -43,12 +60,48 @@ def test_a_command_takes_the_rows_that_name_it(cli, command):
 
 
 def test_every_command_takes_the_options_for_scripts():
-    known = {name: {o for p in c.params for o in p.opts} for name, c in commands().commands.items()}
+    known = {
+        name: {o for p in c.params for o in p.opts}
+        for name, c in commands().commands.items()
+    }
     assert all({"-q", "--quiet"} <= own for own in known.values())
     assert [name for name, own in known.items() if "--json" not in own] == ["loops"]
     writes = [name for name, own in known.items() if {"-o", "--plan", "--html"} & own]
     assert all("--force" in known[name] for name in writes)
     assert {"reorder", "plan", "split", "loops", "report", "sweep", "generate"} <= {*writes}
+
+
+# A value of each option other than its default, and those that name a partitioner.
+OTHERS = {
+    "method": "rcm",
+    "order_time": 1.0,
+    "effort": "fast",
+    "staged_bytes": 9000,
+    "block_size": 64,
+    "sort_by_colour": True,
+    "own_blocks": True,
+    "coordinates": True,
+    "seed": 1,
+    "proof": False,
+}
+
+
+def test_no_option_is_refused_by_the_default_of_another():
+    named = {"partition", "partition_options", "target"}
+    assert {name for name, _ in table()} == OTHERS.keys() | named
+    for target in TARGETS:
+        for one, value in OTHERS.items():
+            for two, other in OTHERS.items():
+                check_partitioner(Options(target=target, **({one: value} | {two: other})))
+
+
+def test_effort_has_no_meaning_for_runs_but_for_a_partitioner_that_is_named(cli, mesh_file):
+    assert cli("reorder", mesh_file, "--target", "cpu", "--effort", "fast", "-q")[0] == 0
+    assert Options(target="cpu", effort="fast").given_to_partitioner == {}
+    named = Options(target="cpu", partition="blocks", effort="fast")
+    assert named.given_to_partitioner == {"effort": "fast"}
+    with pytest.raises(MeshprepError, match="'contiguous' has no option 'effort'"):
+        check_partitioner(Options(partition="contiguous", effort="fast"))
 
 
 def test_loops_may_set_the_rows_that_say_so(tmp_path):
@@ -72,7 +125,9 @@ def test_loops_may_set_the_rows_that_say_so(tmp_path):
     assert chosen.given_to_partitioner == {"effort": "fast"}
     assert chosen.own_blocks
     path.write_text(f'[loop.a]\nover = "edges"\nseed = 3\n{arg}\n')
-    with pytest.raises(MeshprepError, match="unknown key 'seed': use over, args, partition"):
+    with pytest.raises(
+        MeshprepError, match="unknown key 'seed': use over, args, partition"
+    ):
         read_requests(path)
 
 
@@ -93,13 +148,15 @@ def test_words_give_the_options_again():
     def run(chosen: Options) -> None:
         seen.append(chosen)
 
-    run.__module__ = "meshprep_cli.commands.reorder"
     import typer
 
     app = typer.Typer()
-    app.command()(with_options(run))
+    app.command()(with_options("reorder", run))
     app(args=list(words(own)), standalone_mode=False)
-    expected = {**own.effective(), "partition_options": {"niter": "7", "contiguous": "True"}}
+    expected = {
+        **own.effective(),
+        "partition_options": {"niter": "7", "contiguous": "True"},
+    }
     expected["partition_options"]["effort"] = "strong"
     assert seen[0].effective() == expected
     assert list(words(Options())) == []

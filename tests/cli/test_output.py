@@ -43,7 +43,9 @@ def test_what_a_library_in_c_prints_goes_to_stderr(mesh_file):
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("--help",), ("generate",)])
 def test_a_reader_that_goes_away(words):
-    process = start("-c", "from meshprep_cli.main import main; raise SystemExit(main())", *words)
+    process = start(
+        "-c", "from meshprep_cli.main import main; raise SystemExit(main())", *words
+    )
     process.stdout.close()
     process.stdout = None
     _, err = process.communicate(timeout=120)
@@ -53,7 +55,9 @@ def test_a_reader_that_goes_away(words):
 @pytest.mark.slow
 def test_without_standard_error(mesh_file):
     """As `2>&-` leaves it."""
-    run = "import os, sys; os.close(2); from meshprep_cli.main import main; sys.exit(main())"
+    run = (
+        "import os, sys; os.close(2); from meshprep_cli.main import main; sys.exit(main())"
+    )
     process = start("-c", run, "info", mesh_file)
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 0

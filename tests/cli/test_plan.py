@@ -29,7 +29,9 @@ def test_plan_takes_any_partitioner(cli, shows, mesh_file):
     assert (variant.partitioner, variant.elements is None) == ("metis", False)
     assert cli("check", path, "--mesh", mesh_file)[0] == 0
     kernel = mesh_file.with_name("three.py")
-    kernel.write_text("def add(a, b, c):\n    a[0] += 1.0\n    b[0] += 1.0\n    c[0] += 1.0\n")
+    kernel.write_text(
+        "def add(a, b, c):\n    a[0] += 1.0\n    b[0] += 1.0\n    c[0] += 1.0\n"
+    )
     short = ("--strategies", "hierarchical", "--block-sizes", 64, "--runs", 1, "-q")
     assert "s32" in shows("tune", path, "--kernel", f"{kernel}:add", *short)
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 
+import effort
 import pytest
 
 from meshprep.kernels import parallel
@@ -48,18 +49,25 @@ def ask(closed, *words):
 
 ALL = "<&- >&- 2>&-"
 SOME = [">&-", "2>&-", "2>/dev/full"]
-CLOSED = [ALL, *(pytest.param(one, marks=pytest.mark.slow) for one in SOME)]
+CLOSED = effort.first([ALL, *SOME])
 
 
 @pytest.mark.parametrize("closed", CLOSED)
 def test_standard_streams_that_are_closed(mesh_file, closed):
     shown = ask(closed, "info", mesh_file)
-    assert (shown.returncode, bool(shown.stdout)) == (0, ">&-" not in closed.replace("2>&-", ""))
+    assert (shown.returncode, bool(shown.stdout)) == (
+        0,
+        ">&-" not in closed.replace("2>&-", ""),
+    )
     missing = ask(closed, "info", "missing.msh")
-    assert (missing.returncode, "does not exist" in missing.stderr) == (2, "2>" not in closed)
+    assert (missing.returncode, "does not exist" in missing.stderr) == (
+        2,
+        "2>" not in closed,
+    )
 
 
-@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", [ALL, *SOME])
 def test_files_take_no_number_of_a_stream_that_is_closed(mesh_file, closed):
     assert ask(closed, "reorder", mesh_file, "--force").returncode == 0
     plan = mesh_file.with_name("wing.plan.h5")

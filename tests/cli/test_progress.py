@@ -105,7 +105,10 @@ LOOPS = ("--loop", "edges->cells", "--loop", "cells->nodes")
 @pytest.mark.parametrize(
     ("words", "count"),
     [
-        (("reorder", "wing.msh", *LOOPS, "--permutation", "p.txt", "--blocks", "b.txt"), 11),
+        (
+            ("reorder", "wing.msh", *LOOPS, "--permutation", "p.txt", "--blocks", "b.txt"),
+            11,
+        ),
         (("reorder", "wing.msh", "--no-proof"), 8),
         (("plan", "wing.msh", *LOOPS, "--own-blocks", "--partition", "blocks"), 8),
         (("split", "wing.msh", *LOOPS, "--parts", "2,3"), 7),

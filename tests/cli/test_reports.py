@@ -89,9 +89,30 @@ def test_report_refuses(fails, plan, words, said):
 def test_a_loop_that_is_not_there(fails, plan):
     target = plan.with_name("a.png")
     mesh = plan.with_name("wing.msh")
-    err = fails("report", plan, "--png", target, "--mesh", mesh, "--loop", "wheels", "-q")
+    err = fails(
+        "report", plan, "--picture", target, "--mesh", mesh, "--loop", "wheels", "-q"
+    )
     assert "no loop 'wheels'" in err
     assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("ending", "begins"),
+    [(".png", b"\x89PNG\r\n"), (".pdf", b"%PDF-"), (".SVG", b"<?xml")],
+)
+def test_the_ending_of_a_picture_is_its_format(cli, plan, ending, begins):
+    target = plan.with_name("a" + ending)
+    mesh = plan.with_name("wing.msh")
+    code, _, err = cli("report", plan, "--picture", target, "--mesh", mesh, "--no-measure")
+    assert (code, f"wrote {target}" in err) == (0, True)
+    assert target.read_bytes().startswith(begins)
+
+
+def test_a_picture_has_the_name_of_its_option_of_earlier_versions(cli, plan):
+    target = plan.with_name("a.png")
+    mesh = plan.with_name("wing.msh")
+    assert cli("report", plan, "--png", target, "--mesh", mesh, "-q")[0] == 0
+    assert target.exists()
 
 
 SWEEP = ("--block-sizes", "32:64", "--partitioners", "blocks,contiguous", "-q")
@@ -123,7 +144,9 @@ def test_sweep_as_a_page(cli, mesh_file):
     page = mesh_file.with_name("s.html")
     code, _, err = cli("sweep", mesh_file, *SWEEP[:-1], "--html", page)
     assert code == 0
-    assert re.fullmatch(r"meshprep: 4 plans in [\d.]+ s, wrote .*/s\.html", err.splitlines()[-1])
+    assert re.fullmatch(
+        r"meshprep: 4 plans in [\d.]+ s, wrote .*/s\.html", err.splitlines()[-1]
+    )
     text = page.read_text()
     assert "4 plans of wing.msh" in text
     assert "Best: gps blocks s64, as reorder chooses itself" in text
@@ -156,7 +179,11 @@ def test_the_command_that_a_sweep_names_holds_what_was_asked(cli, mesh_file):
     assert words[:2] == ["meshprep", "reorder"]
     assert words[2] == str(named)
     pairs = dict(zip(words[3::2], words[4::2], strict=True))
-    assert (pairs["--target"], pairs["--seed"], pairs["--loops"]) == ("cpu", "3", str(loops))
+    assert (pairs["--target"], pairs["--seed"], pairs["--loops"]) == (
+        "cpu",
+        "3",
+        str(loops),
+    )
     assert cli(*words[1:], "-q")[0] == 0
 
 
@@ -166,11 +193,14 @@ def test_a_mesh_of_no_plan_is_refused(cli, fails, plan):
     for words in (("--html", page), ()):
         err = fails("report", plan, "--mesh", other, *words, "-q")
         assert not page.exists()
-        assert f"the plan was made from another mesh than {other}: name its own with --mesh" in err
+        assert (
+            f"the plan was made from another mesh than {other}: name its own with --mesh"
+            in err
+        )
 
 
 def test_an_interrupted_sweep_leaves_nothing(capsys, mesh_file, monkeypatch):
-    from meshprep.report import sweep
+    from meshprep.reporting import sweep
 
     made = []
 
@@ -218,16 +248,27 @@ def variant(plan, **figures):
 @pytest.mark.parametrize(
     ("documents", "said"),
     [
-        (lambda p: {"metrics": {"locality": {"set": "cells"}}}, "locality/target is missing"),
+        (
+            lambda p: {"metrics": {"locality": {"set": "cells"}}},
+            "locality/target is missing",
+        ),
         (lambda p: {"about": {"creator": ["x"]}}, "about/creator is no text"),
-        (lambda p: {"options": {"partition_options": 3}}, "partition_options is no JSON object"),
+        (
+            lambda p: {"options": {"partition_options": 3}},
+            "partition_options is no JSON object",
+        ),
         (lambda p: variant(p, later=float("inf")), "Out of range float values"),
         (lambda p: variant(p, reuse="2.5"), "s64/after/reuse is no number"),
-        (lambda p: variant(p, thread_colours={"mean": 3, "max": [1]}), "thread_colours/max is no"),
+        (
+            lambda p: variant(p, thread_colours={"mean": 3, "max": [1]}),
+            "thread_colours/max is no",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", ["report", "info"])
-def test_figures_of_another_shape_are_no_fault_of_ours(fails, plan, documents, said, command):
+def test_figures_of_another_shape_are_no_fault_of_ours(
+    fails, plan, documents, said, command
+):
     changed(plan, **documents(plan))
     err = fails(command, plan)
     assert "the plan's figures are not those of a plan" in err
@@ -242,7 +283,10 @@ def test_what_a_later_version_wrote_is_kept(cli, plan):
     assert cli("tune", plan, "--kernel", f"{kernel}:add", *short)[0] == 0
     (found,) = json.loads(cli("report", plan, "--json")[1])["plans"]
     loop = found["metrics"]["loops"]["edges->cells"]
-    assert (next(iter(loop)), loop["s64"]["after"]["something_new"]) == ("s64", [1, {"x": "y"}])
+    assert (next(iter(loop)), loop["s64"]["after"]["something_new"]) == (
+        "s64",
+        [1, {"x": "y"}],
+    )
 
 
 def test_figures_of_older_and_newer_plans_are_shown(cli, shows, plan):
@@ -264,7 +308,7 @@ def test_long_names_are_shortened(cli, shows, fails, plan):
     assert max(map(len, out.splitlines())) < 200
     assert "xxx...(5,000 letters)...xxx" in out
     assert "x" * 5000 in cli("info", plan, "--json")[1]
-    fails("report", plan, "--png", plan.with_suffix(".png"), "--loop", "y" * 5000)
+    fails("report", plan, "--picture", plan.with_suffix(".png"), "--loop", "y" * 5000)
     _, _, err = cli("report", plan, "--measured", f"{'y' * 5000}=1:2")
     assert "yyy...(5,002 letters)...yyy" in err
     assert len(err) < 600

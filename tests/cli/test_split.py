@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from meshprep import io
-from meshprep.distribute import increments
+from meshprep.distribute.halos import increments
 from meshprep.io.generate import generate
 from meshprep.mesh.original import with_type_order
 
@@ -23,7 +23,9 @@ def parts_file(cli, mesh_file):
 def test_info_knows_plans_and_parts_of_any_name(cli, parts_file):
     assert cli("plan", parts_file.with_name("wing.msh"), "-q")[0] == 0
     for kind in ("plan", "parts"):
-        other = parts_file.with_name(f"wing.{kind}.h5").rename(parts_file.with_name(f"{kind}.h5"))
+        other = parts_file.with_name(f"wing.{kind}.h5").rename(
+            parts_file.with_name(f"{kind}.h5")
+        )
         code, out, _ = cli("info", other, "--json")
         assert (code, json.loads(out)["kind"]) == (0, kind)
 
@@ -39,7 +41,10 @@ def test_split_prints_the_halo_table_and_writes_one_file(shows, fails, mesh_file
 def test_more_parts_than_elements_and_small_ones(cli, fails, mesh_file):
     cells = io.read(mesh_file).sizes["cells"]
     err = fails("split", mesh_file, "--parts", cells + 1, "-q")
-    assert f"has {cells:,} cells, too few for {cells + 1:,} parts: ask for {cells:,} at most" in err
+    assert (
+        f"has {cells:,} cells, too few for {cells + 1:,} parts: ask for {cells:,} at most"
+        in err
+    )
     assert not mesh_file.with_name("wing.parts.h5").exists()
     few, many = cells // 20, cells // 20 + 1
     code, _, err = cli("split", mesh_file, "--parts", f"{few},{many}")
@@ -78,14 +83,16 @@ def test_exec_halos_are_counted_element_by_element(cli, fails, parts_file):
     assert cells["exec"] == 0 < cells["halo"]
     assert cells["owned"] == sum((cells["least owned"], cells["most owned"]))
     err = fails("report", parts_file, "--html", parts_file.with_name("page.html"))
-    assert "--html, --png and --vtu are for plans" in err
+    assert "--html, --picture and --vtu are for plans" in err
 
 
 def test_check_proves_a_file_and_finds_damage(cli, fails, parts_file, mesh_file):
     code, out, _ = cli("check", parts_file, "--mesh", mesh_file, "-q")
     assert (code, "right and fits" in out, "(2 and 4 parts)" in out) == (0, True, True)
     assert cli("check", parts_file, "--parts", 4, "-q")[0] == 0
-    assert "is split into 2 and 4 parts, not 3" in fails("check", parts_file, "--parts", 3, "-q")
+    assert "is split into 2 and 4 parts, not 3" in fails(
+        "check", parts_file, "--parts", 3, "-q"
+    )
     data = bytearray(parts_file.read_bytes())
     data[-1] ^= 1
     parts_file.write_bytes(data)
@@ -103,7 +110,10 @@ def test_check_finds_the_order_of_cell_types_that_was_split(cli, shows, tmp_path
     assert cli("split", mesh, "--parts", 2, "-q")[0] == 0
     assert cli("check", split, "--mesh", mesh, "-q")[1].endswith("(2 parts)\n")
     out = shows("check", split, "--mesh", other, "-q")
-    assert "the split numbers the cells by type as triangle, quad, the file as quad, tri" in out
+    assert (
+        "the split numbers the cells by type as triangle, quad, the file as quad, tri"
+        in out
+    )
 
 
 def test_info_lists_splits_sets_and_loops(cli, parts_file):
@@ -130,7 +140,9 @@ def test_a_number_of_parts_is_added_to_a_file(cli, fails, parts_file):
     assert cli("split", parts_file, "--parts", 3, "-q")[0] == 0
     found = json.loads(cli("info", parts_file, "--json")[1])
     assert [one["parts"] for one in found["splits"]] == [2, 3, 4]
-    assert "allow overwriting it by --force" in fails("split", parts_file, "--parts", 3, "-q")
+    assert "allow overwriting it by --force" in fails(
+        "split", parts_file, "--parts", 3, "-q"
+    )
     assert cli("split", parts_file, "--parts", 3, "--force", "-q")[0] == 0
 
 
@@ -152,7 +164,10 @@ def test_parts_from_a_file_and_shares(cli, mesh_file):
         (("--parts", "two"), "--parts 'two' must be numbers"),
         (("--parts", "0"), "from 1"),
         (("--parts", "2", "--increments", "both"), "increments 'both' is unknown"),
-        (("--parts", "2", "--slices", "--cut", "metis"), "cut 'metis' needs the whole mesh"),
+        (
+            ("--parts", "2", "--slices", "--cut", "metis"),
+            "cut 'metis' needs the whole mesh",
+        ),
     ],
 )
 def test_wrong_words_are_named(fails, mesh_file, words, message):
@@ -170,7 +185,9 @@ def test_dry_run_writes_nothing(cli, mesh_file):
     assert not mesh_file.with_name("wing.parts.h5").exists()
 
 
-def test_processes_that_do_not_know_of_each_other_are_refused(fails, mesh_file, monkeypatch):
+def test_processes_that_do_not_know_of_each_other_are_refused(
+    fails, mesh_file, monkeypatch
+):
     monkeypatch.setenv("PMI_SIZE", "2")
     err = fails("split", mesh_file, "--parts", "2", "-q")
     assert "mpiexec -n R python -m mpi4py -m meshprep_cli.main" in err

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 
+import effort
 import pytest
 
 from meshprep_cli import console
@@ -46,20 +47,18 @@ sys.exit(main(["info", "nowhere.msh"]))
 INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
 
 
-@pytest.mark.parametrize(
-    ("module", "stop"),
-    [
-        ("typer", INTERRUPT),
-        ("numpy", INTERRUPT),
-        ("numpy", "Dying()"),
-        (
-            "numpy",
-            f"""
+CAUGHT = f"""
             try: {INTERRUPT}
-            except KeyboardInterrupt: raise ImportError("no numpy")""",
-        ),
-    ],
-)
+            except KeyboardInterrupt: raise ImportError("no numpy")"""
+STOPS = [
+    ("numpy", INTERRUPT),
+    ("typer", INTERRUPT),
+    ("numpy", "Dying()"),
+    ("numpy", CAUGHT),
+]
+
+
+@pytest.mark.parametrize(("module", "stop"), effort.first(STOPS))
 def test_ctrl_c_while_the_program_imports_is_one_line(module, stop):
     code = STOPPED.format(module=module, stop=stop)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -70,12 +69,14 @@ def test_ctrl_c_while_the_program_imports_is_one_line(module, stop):
 def test_a_compiler_keeps_its_lock_until_it_lets_go():
     """A signal inside of llvmlite is put off: its lock would stay taken."""
     scope = {"__name__": "llvmlite.binding.ffi", "signal": signal, "passed": []}
-    exec("def held():\n    signal.raise_signal(signal.SIGTERM)\n    passed.append(1)", scope)
+    exec(
+        "def held():\n    signal.raise_signal(signal.SIGTERM)\n    passed.append(1)", scope
+    )
     with stoppable():
         scope["held"]()
         assert scope["passed"] == [1]
         begin = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            time.sleep(30)
+            time.sleep(120)
         # a sleep does not last until its end
-        assert time.monotonic() - begin < 20
+        assert time.monotonic() - begin < 60

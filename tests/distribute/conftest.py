@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from meshprep.distribute import halos
-from meshprep.distribute.job import run
-from meshprep.distribute.steps import SplitOptions
+from meshprep.distribute.halos import ghosts as halos
+from meshprep.distribute.job.run import run
+from meshprep.distribute.job.split import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
 

@@ -6,7 +6,6 @@ from meshprep_runtime.plan.file.schema import BLOCK_ARRAYS, staging_arrays
 from meshprep_runtime.plan.parts.batch import (
     COUNTS,
     FURTHER,
-    WORDS,
     PartBatch,
     range_arrays,
 )
@@ -24,7 +23,10 @@ def describe_parts(part):
         "loops": {name: _describe_loop(one) for name, one in part.loops.items()},
         "partial": list(part.partial),
         "group_names": {
-            name: {tag: {str(k): own for k, own in named.items()} for tag, named in tags.items()}
+            name: {
+                tag: {str(k): own for k, own in named.items()}
+                for tag, named in tags.items()
+            }
             for name, tags in part.group_names.items()
         },
     }
@@ -36,7 +38,9 @@ def _describe_loop(part):
         "increments": part.increments,
         "default": part.plan.default,
         "variants": {
-            name: {word: getattr(v, word) for word in WORDS}
+            name: {
+                word: getattr(v, word) for word in ("block_size", "target", "partitioner")
+            }
             for name, v in part.plan.variants.items()
         },
     }

@@ -4,8 +4,8 @@ from collections import Counter
 
 from meshprep.distribute.subject import subject_of_mesh
 from meshprep.io.generate import generate
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import simple_request
-from meshprep.pipeline.steps import plan_request_maps
 
 
 def slow_part(sizes, maps, written, owners, part):
@@ -58,4 +58,6 @@ def most(values, *, first):
 def mesh_subject(kind, loops, **values):
     """A generated mesh, to be split for loops."""
     mesh = generate(kind, seed=0, **values)
-    return subject_of_mesh(mesh, *plan_request_maps(mesh, [simple_request(one) for one in loops]))
+    return subject_of_mesh(
+        mesh, *plan_request_maps(mesh, [simple_request(one) for one in loops])
+    )

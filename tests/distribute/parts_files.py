@@ -1,6 +1,6 @@
 """The splits that tests of files of parts make, and their parts read back."""
 
-from meshprep.distribute.job import SplitJob
+from meshprep.distribute.job.run import SplitJob
 from meshprep.loops.options import Options
 from meshprep.loops.requests import simple_request
 from meshprep_runtime.plan.parts import parts_table, read_part

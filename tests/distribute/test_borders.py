@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from thread_ranks import on_ranks, slice_of
 
-from meshprep.distribute.borders import moves, refine
-from meshprep.distribute.borders.refine import points_of_elements
+from meshprep.distribute import homes
+from meshprep.distribute.owners import moves, refine
+from meshprep.distribute.owners.cuts import CutProblem, owners_of_leading_set
+from meshprep.distribute.owners.refine import points_of_elements
+from meshprep.distribute.owners.sliced import leading_owners
 from meshprep.distribute.ranks import ALONE
-from meshprep.distribute.slices import homes as sliced_homes
-from meshprep.distribute.slices.cuts import leading_owners
-from meshprep.distribute.steps import CutProblem, owners_of_leading_set
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import LoopSpec, simple_request
-from meshprep.pipeline.steps import plan_request_maps
 from meshprep_runtime.types.loops import Arg, Loop
 from meshprep_runtime.types.maps import SetMap
 
@@ -29,7 +29,9 @@ def figures(subject, part, facets):
     table = subject.maps[facets].table
     nodes = subject.maps["cells->nodes"].table
     pairs = {(int(p), int(part[i])) for i, points in enumerate(nodes) for p in points}
-    return int((part[table[:, 0]] != part[table[:, 1]]).sum()), len(pairs) - len(np.unique(nodes))
+    return int((part[table[:, 0]] != part[table[:, 1]]).sum()), len(pairs) - len(
+        np.unique(nodes)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,9 @@ def tetrahedra():
 
 
 @pytest.mark.parametrize("parts", [2, 7, 40])
-def test_borders_are_shorter_than_those_of_bisection_and_parts_keep_their_sizes(tetrahedra, parts):
+def test_borders_are_shorter_than_those_of_bisection_and_parts_keep_their_sizes(
+    tetrahedra, parts
+):
     problem = CutProblem(tetrahedra, np.full(parts, 1 / parts))
     plain, part = (owners_of_leading_set(problem, cut) for cut in ("rcb", "refined"))
     sizes, mean = np.bincount(part, minlength=parts), part.size / parts
@@ -60,13 +64,15 @@ def test_parts_keep_unequal_shares(tetrahedra):
 @pytest.mark.parametrize("loops", [["edges->cells", "cells->nodes"], ["edges->cells"]])
 def test_the_parts_do_not_depend_on_the_number_of_ranks(monkeypatch, loops):
     monkeypatch.setattr(refine, "TURNS", 40)
-    monkeypatch.setattr(sliced_homes, "ROWS", 500)
+    monkeypatch.setattr(homes, "ROWS", 500)
     subject = subject_of("delaunay2d", loops, cells=1500, seed=2)
     shares = np.array([0.3, 0.2, 0.2, 0.15, 0.15])
     alone = leading_owners(subject, shares, "refined", ALONE)
     assert (alone != leading_owners(subject, shares, "rcb", ALONE)).sum() > 15
     for size in (2, 3):
-        found = on_ranks(size, lambda r: leading_owners(slice_of(subject, r), shares, "refined", r))
+        found = on_ranks(
+            size, lambda r: leading_owners(slice_of(subject, r), shares, "refined", r)
+        )
         assert np.array_equal(np.concatenate(found), alone)
 
 
@@ -83,7 +89,7 @@ def star(n):
 
 
 def test_of_many_rows_the_lowest_are_looked_at_whatever_the_number_of_ranks(monkeypatch):
-    monkeypatch.setattr(sliced_homes, "ROWS", 37)
+    monkeypatch.setattr(homes, "ROWS", 37)
     subject = star(60)
     alone = points_of_elements(subject, ALONE).table
     rows = subject.maps["edges->cells"].table
@@ -95,7 +101,9 @@ def test_of_many_rows_the_lowest_are_looked_at_whatever_the_number_of_ranks(monk
         assert sorted(one) == sorted(expected)
     shares = np.full(4, 0.25)
     parts = leading_owners(subject, shares, "refined", ALONE)
-    again = on_ranks(3, lambda r: leading_owners(slice_of(subject, r), shares, "refined", r))
+    again = on_ranks(
+        3, lambda r: leading_owners(slice_of(subject, r), shares, "refined", r)
+    )
     assert np.array_equal(np.concatenate(again), parts)
 
 
@@ -127,17 +135,25 @@ def test_elements_propose_what_a_count_of_all_elements_says(seed):
     table = rng.integers(-1, 2 * n, (n, 4)).astype(np.int32)
     part = rng.choice(4, n, p=[0.45, 0.45, 0.05, 0.05]).astype(np.int32)
     ids, full = rng.permutation(5 * n)[:n], np.arange(4) == 2
-    prices, key, target = moves.Prices(n, 7, 3), np.zeros(n, np.uint64), np.empty(n, np.int32)
+    prices, key, target = (
+        moves.Prices(n, 7, 3),
+        np.zeros(n, np.uint64),
+        np.empty(n, np.int32),
+    )
     at, every = moves.parts_at_points(table, part, 2 * n), np.arange(n, dtype=np.int32)
     keys = {i: drawn(int(e), turn) for i, e in enumerate(ids)}
-    wishes = {i: wish(table, part, prices, full, i) for i in range(n) if not keys[i] % moves.ASKED}
+    wishes = {
+        i: wish(table, part, prices, full, i) for i in range(n) if not keys[i] % moves.ASKED
+    }
     count = 0
     for limit in range(-28, 28):
         allowed = np.full(moves.DRAWS, limit * moves.FINE)
         elements, proposal = (ids, part, table), (key, target)
         some = moves.propose(every, elements, at, prices, full, allowed, turn, proposal)
         found = {int(i): (int(target[i]), int(key[i])) for i in some}
-        cheap = {i: one[0] for i, one in wishes.items() if one is not None and one[1] < limit}
+        cheap = {
+            i: one[0] for i, one in wishes.items() if one is not None and one[1] < limit
+        }
         assert found == {i: (to, keys[i]) for i, to in cheap.items()}
         count += len(found)
     assert count > 1000

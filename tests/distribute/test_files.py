@@ -10,11 +10,11 @@ import pytest
 from parts_arrays import arrays_of, batch_of
 from parts_files import LOOPS, SMALL, all_parts, job
 
-from meshprep.distribute import job as jobs
-from meshprep.distribute.check import check_parts, proof_of_split
-from meshprep.distribute.job import SplitJob, run
-from meshprep.distribute.joined import joined_subject
-from meshprep.distribute.steps import SplitOptions
+from meshprep.distribute.job import run as jobs
+from meshprep.distribute.job.check import check_parts, proof_of_split
+from meshprep.distribute.job.joined import joined_subject
+from meshprep.distribute.job.run import SplitJob, run
+from meshprep.distribute.job.split import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
@@ -75,7 +75,9 @@ def test_a_file_that_is_replaced_while_it_is_split_is_not_mixed_with_the_new_one
         return found
 
     monkeypatch.setattr(jobs, "joined_subject", late)
-    with pytest.raises(MeshprepError, match=r"wing.parts.h5 was replaced while it was split"):
+    with pytest.raises(
+        MeshprepError, match=r"wing.parts.h5 was replaced while it was split"
+    ):
         run(SplitJob(copy, copy, (2,)))
     assert copy.read_bytes() == written
 
@@ -95,7 +97,9 @@ def test_damage_in_other_numbers_of_parts_is_not_hidden_when_one_is_added(made, 
 def test_colours_of_parts_may_differ_in_their_bytes(made, tmp_path):
     loop, parts = "edges->cells", [load_part(made, 3, p) for p in range(3)]
     plan = parts[1].loops[loop].plan
-    wide = replace(plan.variant(), thread_colour=plan.variant().thread_colour.astype(np.uint16))
+    wide = replace(
+        plan.variant(), thread_colour=plan.variant().thread_colour.astype(np.uint16)
+    )
     one = replace(parts[1].loops[loop], plan=replace(plan, variants={wide.name: wide}))
     parts[1] = replace(parts[1], loops={**parts[1].loops, loop: one})
     path = tmp_path / "mixed.parts.h5"
@@ -116,7 +120,10 @@ def test_colours_of_parts_may_differ_in_their_bytes(made, tmp_path):
 def test_parts_put_together_are_the_mesh_that_was_split(mesh_file, made):
     subject = joined_subject(made)
     full = check_parts(made, 3, MeshSource(mesh_file))
-    assert (full.findings, full.verdict) == ([], f"{made}: right and fits {mesh_file} (3 parts)")
+    assert (full.findings, full.verdict) == (
+        [],
+        f"{made}: right and fits {mesh_file} (3 parts)",
+    )
     assert list(subject.maps) == ["edges->cells", "cells->nodes", "boundary_edges->cells"]
     assert [spec.loop.name for spec in subject.specs] == ["edges->cells", "cells->nodes"]
     assert subject.specs[0].options == {"block_size": 64, "target": "gpu"}
@@ -162,7 +169,9 @@ def test_parts_of_a_file_without_ranges_get_those_that_a_new_file_has(made):
         arrays = table.arrays(made, range(part, part + 1))
         before = {name: array for name, array in arrays.items() if "/ranges/" not in name}
         assert len(before) == len(arrays) - 4 * len(LOOPS)
-        batch = PartBatch(table.description, range(part, part + 1), 3, before, lengths(before))
+        batch = PartBatch(
+            table.description, range(part, part + 1), 3, before, lengths(before)
+        )
         check_batch(batch)
         found = arrays_of(part_of(batch))
         assert found.keys() == arrays.keys()
@@ -174,7 +183,9 @@ def lengths(arrays):
     return {name: np.array([len(array)]) for name, array in arrays.items()}
 
 
-def test_a_file_of_owners_names_elements_of_the_mesh_for_a_file_of_parts_too(made, tmp_path):
+def test_a_file_of_owners_names_elements_of_the_mesh_for_a_file_of_parts_too(
+    made, tmp_path
+):
     n = sum(load_part(made, 3, p).sets["cells"].owned for p in range(3))
     own, output = np.arange(n) % 2, tmp_path / "two.parts.h5"
     np.save(tmp_path / "own.npy", own)
@@ -202,7 +213,11 @@ def test_parts_are_written_as_dats_of_op2(mesh_file, tmp_path):
         for count in (3, 5):
             dat = file[f"part_{count}"]
             assert (dat.dtype, dat.shape[1], dat.chunks) == (np.int32, 1, None)
-            assert (dat.attrs["size"], dat.attrs["dim"], dat.attrs["type"]) == (4, 1, b"int")
+            assert (dat.attrs["size"], dat.attrs["dim"], dat.attrs["type"]) == (
+                4,
+                1,
+                b"int",
+            )
             for p in range(count):
                 own = load_part(output, count, p).sets["cells"].original
                 assert sorted(own) == np.flatnonzero(dat[:, 0] == p).tolist()
@@ -239,13 +254,17 @@ def test_every_flipped_byte_is_found_before_a_part_is_given(made, tmp_path):
 def test_parts_of_another_version_are_refused(made, tmp_path):
     bad, content = tmp_path / "bad.parts.h5", made.read_bytes()
     bad.write_bytes(content.replace(b"meshprep-parts 1\n", b"meshprep-parts 2\n", 1))
-    with pytest.raises(PlanError, match=r"parts format version 2, but .* reads version 1: install"):
+    with pytest.raises(
+        PlanError, match=r"parts format version 2, but .* reads version 1: install"
+    ):
         load_part(bad, 3, 0)
 
 
 def test_swapped_slices_and_cut_files_are_refused(made, tmp_path):
     table, data = parts_table(made, 3), bytearray(made.read_bytes())
-    index = next(i for i, one in enumerate(table.datasets) if one.name == "sets/cells/counts")
+    index = next(
+        i for i, one in enumerate(table.datasets) if one.name == "sets/cells/counts"
+    )
     (a, size), (b, _) = table.extent(index, 0), table.extent(index, 1)
     data[a : a + size], data[b : b + size] = data[b : b + size], data[a : a + size]
     bad = tmp_path / "bad.parts.h5"
@@ -258,7 +277,9 @@ def test_swapped_slices_and_cut_files_are_refused(made, tmp_path):
         load_part(bad, 3, 0)
     with pytest.raises(PlanError, match="there is no part 3"):
         load_part(made, 3, 3)
-    with pytest.raises(PlanError, match=r"3 and 5 parts, not 4: add that by 'meshprep split"):
+    with pytest.raises(
+        PlanError, match=r"3 and 5 parts, not 4: add that by 'meshprep split"
+    ):
         load_part(made, 4, 0)
     with pytest.raises(PlanError, match="a mesh in parts"):
         Plan.load(made)

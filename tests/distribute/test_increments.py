@@ -1,25 +1,33 @@
 """What increments across parts cost, against a count element by element."""
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.distribute import increments
-from meshprep.distribute.increments import IncrementCost, increment_cost
+from meshprep.distribute.halos import increments
+from meshprep.distribute.halos.increments import IncrementCost, increment_cost
 from meshprep.distribute.subject import SplitSubject
 from meshprep.loops.requests import LoopSpec
 from meshprep_runtime.types.loops import Access, Arg, Loop
 from meshprep_runtime.types.maps import SetMap, read_only
 
-MAPS = {"edges->cells": ("cells", 2), "edges->far": ("cells", 1), "edges->nodes": ("nodes", 3)}
+MAPS = {
+    "edges->cells": ("cells", 2),
+    "edges->far": ("cells", 1),
+    "edges->nodes": ("nodes", 3),
+}
 # By dat: the maps that lead to it, its components and their type.
 DATS = {"q": (("edges->cells", "edges->far"), 4, "f8"), "x": (("edges->nodes",), 2, "f4")}
 READ, INC, RW, WRITE = Access.READ, Access.INC, Access.RW, Access.WRITE
 
 
 def random_args(rng):
-    args = [Arg("w", str(rng.choice([READ, INC, RW])), 3), Arg("g", READ, 5, is_global=True)]
+    args = [
+        Arg("w", str(rng.choice([READ, INC, RW])), 3),
+        Arg("g", READ, 5, is_global=True),
+    ]
     for name in rng.choice([*DATS], rng.integers(1, 6)).tolist():
         maps, dim, dtype = DATS[name]
         through = str(rng.choice(maps))
@@ -64,23 +72,30 @@ def slow_cost(loop, maps, owners, parts, way, price):
     local = [(part, e) for e, part in enumerate(own) if part < parts]
     times = {READ: 1, WRITE: 1, RW: 2, INC: 2}
     work = sum(
-        a.nbytes * times[a.access] * max(1, len(a.index)) for a in loop.args if not a.is_global
+        a.nbytes * times[a.access] * max(1, len(a.index))
+        for a in loop.args
+        if not a.is_global
     )
     work += sum(a.nbytes for a in read if a.map is None)
     exec_bytes = len(executed) * work + copied([*local, *executed], read)
     reverse_bytes = copied(local, read) + 2 * copied(local, written)
-    back = len({part for part, e in local for a in written for _, o in reached(a, e) if o != part})
+    back = len(
+        {part for part, e in local for a in written for _, o in reached(a, e) if o != part}
+    )
     why = "asked for"
     if not written or any(a.access is not INC for a in written):
         way, why = "exec", "no increments of dats"
     elif way == "auto" and exec_bytes > reverse_bytes + price * back:
         way, why = "reverse", "fewer bytes"
     elif way == "auto":
-        way, why = "exec", "fewer bytes" if exec_bytes <= reverse_bytes else "saves messages"
+        way, why = (
+            "exec",
+            "fewer bytes" if exec_bytes <= reverse_bytes else "saves messages",
+        )
     return IncrementCost(way, why, len(executed), exec_bytes, reverse_bytes, back)
 
 
-@settings(max_examples=60)
+@settings(max_examples=effort.examples(60))
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 5),
@@ -96,7 +111,9 @@ def test_both_ways_are_counted_as_by_hand(seed, n_parts, way, price):
     }
     loop = Loop("flux", "edges", tuple(random_args(rng)))
     subject = SplitSubject(sizes, maps, (LoopSpec(loop, {}),))
-    owners = {s: read_only(rng.integers(0, n_parts, n).astype(np.int32)) for s, n in sizes.items()}
+    owners = {
+        s: read_only(rng.integers(0, n_parts, n).astype(np.int32)) for s, n in sizes.items()
+    }
     counted = int(rng.integers(1, n_parts + 1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(increments, "EXCHANGE", price)

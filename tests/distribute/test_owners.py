@@ -8,20 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
-from meshprep.distribute import steps
-from meshprep.distribute.assign import owners as own_cut
-from meshprep.distribute.assign.owners import _renumbered, part_of_element, part_sizes, within_caps
-from meshprep.distribute.steps import CutProblem, _rows_at, owners_of_leading_set
+from meshprep.distribute.owners import cuts
+from meshprep.distribute.owners import search as own_cut
+from meshprep.distribute.owners.cuts import CutProblem, _rows_at, owners_of_leading_set
+from meshprep.distribute.owners.search import (
+    _renumbered,
+    part_of_element,
+    within_caps,
+)
+from meshprep.distribute.owners.sizes import part_sizes
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import LoopSpec, simple_request
 from meshprep.mesh.geometry import centroids
 from meshprep.mesh.incidence import Csr, point_graph
-from meshprep.partition.blocks.bisect import geometry
-from meshprep.partition.blocks.bisect.bisection import point_positions
-from meshprep.partition.blocks.search import Search
-from meshprep.partition.neighbourhood import facet_graph
-from meshprep.pipeline.steps import plan_request_maps
+from meshprep.partitioning.multilevel.initial import geometry
+from meshprep.partitioning.multilevel.initial.bisection import point_positions
+from meshprep.partitioning.multilevel.search import Search
+from meshprep.partitioning.neighbourhood import facet_graph
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.loops import Arg, Loop
 from meshprep_runtime.types.maps import SetMap
@@ -64,7 +69,9 @@ def bisected(where, part, parts):
 
 
 @pytest.mark.parametrize("parts", [2, 7, 40])
-def test_parts_are_even_and_their_borders_shorter_than_those_of_bisection(tetrahedra, parts):
+def test_parts_are_even_and_their_borders_shorter_than_those_of_bisection(
+    tetrahedra, parts
+):
     graph, table, where = tetrahedra
     part = part_of_element(graph, parts, table=table, coordinates=where)
     sizes = np.bincount(part, minlength=parts)
@@ -79,7 +86,9 @@ def test_parts_are_even_and_their_borders_shorter_than_those_of_bisection(tetrah
 
 def test_without_coordinates_or_nodes_borders_are_nearly_as_short(tetrahedra):
     graph, table, where = tetrahedra
-    best = figures(graph, table, part_of_element(graph, 12, table=table, coordinates=where), 12)
+    best = figures(
+        graph, table, part_of_element(graph, 12, table=table, coordinates=where), 12
+    )
     for known in ({"coordinates": where}, {"table": table}, {}):
         part = part_of_element(graph, 12, **known)
         assert np.bincount(part).max() <= 1.03 * len(table) / 12
@@ -89,17 +98,23 @@ def test_without_coordinates_or_nodes_borders_are_nearly_as_short(tetrahedra):
 
 
 def test_a_grid_is_cut_along_its_lines():
-    graph, table, where = cells_of("box", nx=16, ny=16, nz=16, type="hexahedron", shuffle=True)
+    graph, table, where = cells_of(
+        "box", nx=16, ny=16, nz=16, type="hexahedron", shuffle=True
+    )
     part = part_of_element(graph, 8, table=table, coordinates=where)
     cut, _ = figures(graph, table, part, 8)
     assert cut <= 1.02 * 3 * 16 * 16
 
 
-@pytest.mark.parametrize("shares", [[1, 4.2], [0.001, 0.999], [1, 1, 1, 5, 5, 5, 5], range(1, 21)])
+@pytest.mark.parametrize(
+    "shares", [[1, 4.2], [0.001, 0.999], [1, 1, 1, 5, 5, 5, 5], range(1, 21)]
+)
 def test_parts_hold_their_shares(tetrahedra, shares):
     graph, table, where = tetrahedra
     shares = np.array(shares, np.float64)
-    part = part_of_element(graph, len(shares), table=table, coordinates=where, shares=shares)
+    part = part_of_element(
+        graph, len(shares), table=table, coordinates=where, shares=shares
+    )
     target = len(table) * shares / shares.sum()
     sizes = np.bincount(part, minlength=len(shares))
     assert (sizes <= np.maximum(1.03 * target, np.ceil(target))).all()
@@ -113,7 +128,9 @@ def test_parts_hold_even_weights(tetrahedra):
     of_part = np.bincount(part, weights)
     assert of_part.max() <= 1.03 * of_part.mean()
     assert np.bincount(part).max() > 2 * np.bincount(part).min()
-    fractions = part_of_element(graph, 9, table=table, coordinates=where, weights=weights / 7)
+    fractions = part_of_element(
+        graph, 9, table=table, coordinates=where, weights=weights / 7
+    )
     of_part = np.bincount(fractions, weights)
     assert of_part.max() <= 1.031 * of_part.mean()
 
@@ -181,7 +198,8 @@ def test_few_elements_and_many_parts(n, shares, known):
     if np.count_nonzero(wanted) <= n:
         assert (sizes[wanted > 0] > 0).all()
         target = n * wanted / wanted.sum()
-        assert (sizes <= np.maximum(1.03 * target, np.ceil(target - 1e-6))).all()
+        # rounded as the caps are
+        assert (sizes <= np.maximum(1.03 * target + 1e-6, np.ceil(target - 1e-6))).all()
     else:
         assert sizes.max(initial=0) <= 1
         assert n == 0 or wanted[sizes == 0].max(initial=0) <= wanted[sizes > 0].min()
@@ -192,7 +210,9 @@ def test_no_part_is_over_its_cap(data):
     n, parts = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 6))
     weights = data.draw(st.lists(st.integers(1, 5), min_size=n, max_size=n))
     sizes = part_sizes(n, min(parts, n), weights, None, 1.0).sizes
-    part = np.array(data.draw(st.lists(st.integers(0, sizes.cap.size - 1), min_size=n, max_size=n)))
+    part = np.array(
+        data.draw(st.lists(st.integers(0, sizes.cap.size - 1), min_size=n, max_size=n))
+    )
     found = within_caps(path_graph(n), part.astype(np.int32), sizes)
     before = np.bincount(part, weights, sizes.cap.size)
     after = np.bincount(found, weights, sizes.cap.size)
@@ -238,7 +258,10 @@ def test_rows_at_elements_and_neighbours_in_another_order(seed):
     again = _renumbered(graph, order)
     for i, old in enumerate(order):
         row = graph.index[graph.offset[old] : graph.offset[old + 1]]
-        assert again.index[again.offset[i] : again.offset[i + 1]].tolist() == place[row].tolist()
+        assert (
+            again.index[again.offset[i] : again.offset[i + 1]].tolist()
+            == place[row].tolist()
+        )
 
 
 def test_the_search_has_the_memory_of_the_graph_and_the_table_it_came_with(monkeypatch):
@@ -259,8 +282,8 @@ def test_the_search_has_the_memory_of_the_graph_and_the_table_it_came_with(monke
         held.extend(one() for one in came)
         return np.zeros(search.graph.n_rows, np.int32)
 
-    monkeypatch.setattr(steps, "point_graph", followed(point_graph))
-    monkeypatch.setattr(steps, "_rows_at", followed(_rows_at))
+    monkeypatch.setattr(cuts, "point_graph", followed(point_graph))
+    monkeypatch.setattr(cuts, "_rows_at", followed(_rows_at))
     monkeypatch.setattr(own_cut, "_search_parts", found)
     owners_of_leading_set(CutProblem(subject, np.full(2, 0.5)), "annealed")
     assert held == [None, None]
@@ -321,12 +344,24 @@ def test_a_lean_search_finds_the_same_parts_with_less_memory(tetrahedra, monkeyp
         ("delaunay3d", {"cells": 8000}, ["faces->cells", "cells->nodes"], 1.03),
         ("delaunay2d", {"cells": 8000}, ["edges->cells"], 1.03),
         ("delaunay3d", {"cells": 20_000}, ["cells->nodes"], 1.03),
-        ("box", {"nx": 18, "ny": 18, "nz": 18, "type": "hexahedron"}, ["cells->nodes"], 0.9),
-        ("mixed3d", {"nx": 14, "ny": 14, "nz": 14, "shuffle": True}, ["faces->cells"], 1.05),
+        (
+            "box",
+            {"nx": 18, "ny": 18, "nz": 18, "type": "hexahedron"},
+            ["cells->nodes"],
+            0.9,
+        ),
+        (
+            "mixed3d",
+            {"nx": 14, "ny": 14, "nz": 14, "shuffle": True},
+            ["faces->cells"],
+            1.05,
+        ),
     ],
 )
 @pytest.mark.parametrize("parts", [5, 16])
-def test_fewer_rows_of_the_leading_map_are_cut_than_by_metis(kind, options, loops, most, parts):
+def test_fewer_rows_of_the_leading_map_are_cut_than_by_metis(
+    kind, options, loops, most, parts
+):
     mesh = generate(kind, seed=2, **options)
     requests = [simple_request(one) for one in loops]
     subject = subject_of_mesh(mesh, *plan_request_maps(mesh, requests))
@@ -344,7 +379,9 @@ def test_fewer_rows_of_the_leading_map_are_cut_than_by_metis(kind, options, loop
 def test_shares_reach_the_search_and_a_high_degree_is_no_trouble(n):
     # a hub: one node that all cells of a fan have, so that no distance tells the others apart
     fan = np.stack([np.zeros(n), np.arange(1, n + 1), np.arange(1, n + 1) % n + 1], 1)
-    loop = LoopSpec(Loop("flux", "cells", (Arg("x", "inc", 1, "f8", "cells->nodes", (0, 1, 2)),)))
+    loop = LoopSpec(
+        Loop("flux", "cells", (Arg("x", "inc", 1, "f8", "cells->nodes", (0, 1, 2)),))
+    )
     subject = SplitSubject(
         {"cells": n, "nodes": n + 1},
         {"cells->nodes": SetMap("cells->nodes", "cells", "nodes", fan.astype(np.int32))},

@@ -3,6 +3,7 @@
 import pickle
 from dataclasses import replace
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,16 +11,18 @@ from hypothesis import strategies as st
 from parts_arrays import arrays_of, check_part, proved
 from parts_by_hand import mesh_subject, most, slow_part, slow_partial
 
-from meshprep.distribute import increments, order
-from meshprep.distribute.assign.inherit import inherit
-from meshprep.distribute.halos import PARTIAL
-from meshprep.distribute.steps import SplitOptions, split, split_by_owners
+from meshprep.distribute.build import order
+from meshprep.distribute.halos import increments
+from meshprep.distribute.halos.ghosts import PARTIAL
+from meshprep.distribute.job.split import SplitOptions, split, split_by_owners
+from meshprep.distribute.owners.inherit import inherit
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh, subject_of_plan
 from meshprep.io.generate import generate
 from meshprep.loops.options import Options
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import LoopSpec, simple_request
 from meshprep.mesh.geometry import Means, centroids
-from meshprep.pipeline.steps import plan_request_maps, prepare
+from meshprep.pipeline.steps import prepare
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.checks.proof import prove
 from meshprep_runtime.types.loops import Arg, Loop
@@ -47,13 +50,17 @@ def subjects(draw):
         table = rng.integers(0, sizes[to], (sizes[start], arity))
         maps[name] = SetMap(name, start, to, table)
     specs = []
-    for name in draw(st.lists(st.sampled_from(list(MAPS)), min_size=1, max_size=4, unique=True)):
+    for name in draw(
+        st.lists(st.sampled_from(list(MAPS)), min_size=1, max_size=4, unique=True)
+    ):
         access = draw(st.sampled_from(["inc", "read", "rw"]))
         columns = tuple(range(draw(st.integers(1, MAPS[name]))))
         args = [Arg("v", access, 1, "f8", name, columns)]
         if name.startswith("edges"):
             args.append(Arg("x", "read", 2, "f8", "edges->nodes", (0, 1)))
-        specs.append(LoopSpec(Loop(f"over {name}", name.partition("->")[0], tuple(args)), {}))
+        specs.append(
+            LoopSpec(Loop(f"over {name}", name.partition("->")[0], tuple(args)), {})
+        )
     return SplitSubject(sizes, maps, tuple(specs)), rng
 
 
@@ -72,11 +79,13 @@ def ids(subject, owners, parts, name, numbers):
     return order[np.asarray(numbers, int)].tolist()
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=effort.examples(20))
 @given(subjects(), st.integers(1, 9), st.sampled_from(["exec", "auto"]))
 def test_random_owners_give_the_parts_of_the_slow_builder(case, n_parts, way):
     subject, rng = case
-    owners = {s: rng.integers(0, n_parts, n).astype(np.int32) for s, n in subject.sizes.items()}
+    owners = {
+        s: rng.integers(0, n_parts, n).astype(np.int32) for s, n in subject.sizes.items()
+    }
     how = SplitOptions(increments=way)
     with pytest.MonkeyPatch.context() as patch:
         # so that increments are sent back
@@ -84,12 +93,17 @@ def test_random_owners_give_the_parts_of_the_slow_builder(case, n_parts, way):
         made = split_by_owners(subject, owners, n_parts, how, Options(block_size=4)).builder
     parts = [made.build(p) for p in range(n_parts)]
     written = written_by(subject, made.increments)
-    slow = [slow_part(subject.sizes, subject.maps, written, owners, p) for p in range(n_parts)]
+    slow = [
+        slow_part(subject.sizes, subject.maps, written, owners, p) for p in range(n_parts)
+    ]
     for part, expected in zip(parts, slow, strict=True):
         check_part(part)
         for name, one in part.sets.items():
             runs = expected[name]
-            own, copies = one.original.tolist(), ids(subject, owners, parts, name, one.copies)
+            own, copies = (
+                one.original.tolist(),
+                ids(subject, owners, parts, name, one.copies),
+            )
             assert set(own[: one.core]) == runs["core"]
             assert set(own[one.core :]) == runs["boundary"]
             assert set(copies[: one.exec]) == runs["exec"]
@@ -119,11 +133,15 @@ def check_loops(part):
         (variant,) = loop.plan.variants.values()
         assert prove(loop.plan, variant) == []
         repeated = bool(loop.plan.loop.conflict_columns) and loop.increments == "exec"
-        assert loop.plan.sizes[loop.plan.loop.over] == (over.executed if repeated else over.owned)
+        assert loop.plan.sizes[loop.plan.loop.over] == (
+            over.executed if repeated else over.owned
+        )
         colours, place = loop.colours[variant.name], variant.colour_of_block()
         for block, colour in enumerate(place):
             first, last = variant.block_offset[block], variant.block_offset[block + 1]
-            low = next(i for i, end in enumerate((over.core, over.owned, 10**9)) if first < end)
+            low = next(
+                i for i, end in enumerate((over.core, over.owned, 10**9)) if first < end
+            )
             assert last <= (over.core, over.owned, over.executed)[low]
             assert low == int(colour >= colours.core) + int(colour >= colours.owned)
 
@@ -134,7 +152,10 @@ def check_messages(subject, parts):
             sent, received = {}, {}
             for part in parts:
                 one = part.sets[name]
-                send, receive = getattr(one, f"send_{kind}"), getattr(one, f"receive_{kind}")
+                send, receive = (
+                    getattr(one, f"send_{kind}"),
+                    getattr(one, f"receive_{kind}"),
+                )
                 number = [*range(one.owned_start, one.owned_start + one.owned), *one.copies]
                 sent |= {(part.part, q): r for q, r in entries(send, number)}
                 received |= {(q, part.part): r for q, r in entries(receive, number)}
@@ -149,7 +170,9 @@ def entries(messages, number):
 
 def check_partial(subject, owners, parts, slow):
     for name, m in subject.maps.items():
-        found = [slow_partial(subject.maps, name, one, owners, p) for p, one in enumerate(slow)]
+        found = [
+            slow_partial(subject.maps, name, one, owners, p) for p, one in enumerate(slow)
+        ]
         count = sum(n for _, n in found)
         copies = sum(p.sets[m.to_set].exec + p.sets[m.to_set].halo for p in parts)
         assert all((name in p.partial) == (count < PARTIAL * copies) for p in parts)
@@ -166,12 +189,15 @@ def check_partial(subject, owners, parts, slow):
             assert set(wanted) == found[part.part][0]
             for q, sent in entries(part.partial[name].send, number):
                 other = parts[q].sets[m.to_set]
-                theirs = [*range(other.owned_start, other.owned_start + other.owned), *other.copies]
+                theirs = [
+                    *range(other.owned_start, other.owned_start + other.owned),
+                    *other.copies,
+                ]
                 received = dict(entries(parts[q].partial[name].receive, theirs))
                 assert received[part.part] == sent
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=effort.examples(40))
 @given(subjects(), st.integers(1, 5))
 def test_sets_inherit_the_most_frequent_owner(case, n_parts):
     subject, rng = case
@@ -224,7 +250,9 @@ def test_a_part_of_no_weight_owns_nothing(cut, weights):
     made = split(subject, parts, SplitOptions(cut, weights=weights), Options()).builder
     owned = [made.build(p).sets["cells"].owned for p in range(parts)]
     assert np.allclose(owned, n * np.array(weights) / sum(weights), atol=0.03 * n)
-    assert all(size == 0 for size, weight in zip(owned, weights, strict=True) if weight == 0)
+    assert all(
+        size == 0 for size, weight in zip(owned, weights, strict=True) if weight == 0
+    )
 
 
 def test_mixed_cells_keep_to_their_type_in_each_class():
@@ -282,9 +310,12 @@ def test_parts_that_own_nothing_are_not_ordered(monkeypatch):
     subject = mesh_subject("delaunay2d", ["edges->cells"], cells=8)
     n, ordered = subject.sizes["cells"], []
     usual = order.part_mesh
-    monkeypatch.setattr(
-        order, "part_mesh", lambda *given: ordered.append(given[-1]) or usual(*given)
-    )
+
+    def noted(**arguments):
+        ordered.append(arguments["part"])
+        return usual(**arguments)
+
+    monkeypatch.setattr(order, "part_mesh", noted)
     made = split(subject, n + 9, SplitOptions(), Options()).builder
     assert sorted(ordered) == [
         p for p in range(n + 9) if np.diff(made.ordered.runs["cells"].offset)[p]
@@ -298,7 +329,10 @@ def same_alone(made, parts):
     batch = made.batch(parts)
     for place, part in enumerate(parts):
         together, alone = batch.alone(place), made.batch(range(part, part + 1))
-        assert (together.parts, together.arrays.keys()) == (alone.parts, alone.arrays.keys())
+        assert (together.parts, together.arrays.keys()) == (
+            alone.parts,
+            alone.arrays.keys(),
+        )
         read = arrays_of(made.build(part))
         for name, array in alone.arrays.items():
             assert np.array_equal(together.arrays[name], array), name
@@ -311,7 +345,9 @@ def test_blocks_that_would_list_their_elements_are_refused():
     subject = mesh_subject("delaunay2d", ["edges->cells", "edges->nodes"], cells=300)
     first, second = subject.specs
     asked = replace(subject, specs=(first, replace(second, options={"partition": "metis"})))
-    with pytest.raises(MeshprepError, match="'edges->nodes': another loop has ordered its set"):
+    with pytest.raises(
+        MeshprepError, match="'edges->nodes': another loop has ordered its set"
+    ):
         split(asked, 2, SplitOptions(), Options(block_size=32))
     for wish in ("own_blocks", "sort_by_colour"):
         with pytest.raises(MeshprepError, match=f"leave {wish} out"):

@@ -6,11 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from meshprep.distribute.slices.homes import Places
+from meshprep.distribute.homes import Places
 from meshprep_runtime.types.maps import distinct
 
 TOP = 2**31 - 1
-FEW, MANY, FAR = st.integers(0, 5), st.integers(0, 200), st.sampled_from([0, 1, 2, TOP - 1, TOP])
+FEW, MANY, FAR = (
+    st.integers(0, 5),
+    st.integers(0, 200),
+    st.sampled_from([0, 1, 2, TOP - 1, TOP]),
+)
 
 
 @given(st.data(), st.sampled_from([FEW, MANY, FAR]), st.sampled_from([np.int32, np.int64]))

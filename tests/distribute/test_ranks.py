@@ -8,10 +8,10 @@ import pytest
 from numba import get_num_threads
 from thread_ranks import on_ranks
 
-from meshprep.distribute import job as jobs
-from meshprep.distribute.job import SplitJob, run
+from meshprep.distribute.job import run as jobs
+from meshprep.distribute.job.run import SplitJob, run
+from meshprep.distribute.job.split import SplitOptions
 from meshprep.distribute.ranks import ALONE, agreed, in_turn, of_root, own_parts
-from meshprep.distribute.steps import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
 from meshprep.loops.options import Options
@@ -39,7 +39,9 @@ def made(mesh_file):
     return mesh_file.with_name("one.parts.h5").read_bytes()
 
 
-@pytest.mark.parametrize("size", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 7))])
+@pytest.mark.parametrize(
+    "size", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 7))]
+)
 def test_the_bytes_do_not_depend_on_the_number_of_ranks(mesh_file, made, tmp_path, size):
     output = tmp_path / "wing.parts.h5"
     found = on_ranks(size, lambda rank: run(job(mesh_file, output), ranks=rank))
@@ -66,22 +68,34 @@ def fail_on(rank_of_part, error):
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [
-        (MeshprepError("a fault of the input"), MeshprepError, "rank 1: a fault of the input"),
-        (OSError(28, "No space left on device"), MeshprepError, "rank 1: No space left on device"),
+        (
+            MeshprepError("a fault of the input"),
+            MeshprepError,
+            "rank 1: a fault of the input",
+        ),
+        (
+            OSError(28, "No space left on device"),
+            MeshprepError,
+            "rank 1: No space left on device",
+        ),
         (ZeroDivisionError("oops"), RuntimeError, "rank 1: ZeroDivisionError: oops"),
     ],
 )
-def test_all_ranks_raise_what_one_meets(mesh_file, tmp_path, monkeypatch, error, kind, message):
+def test_all_ranks_raise_what_one_meets(
+    mesh_file, tmp_path, monkeypatch, error, kind, message
+):
     monkeypatch.setattr(jobs, "batch_figures", fail_on(1, error))
     output = tmp_path / "wing.parts.h5"
     found = on_ranks(3, lambda rank: run(job(mesh_file, output), ranks=rank))
-    assert [(type(one), str(one), one.agreed) for one in found] == [(kind, message, True)] * 3
+    assert [(type(one), str(one), one.agreed) for one in found] == [
+        (kind, message, True)
+    ] * 3
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("step", ["begin_file", "copy_slices", "seal_parts", "_prove"])
 def test_a_disk_that_is_full_leaves_nothing(mesh_file, tmp_path, monkeypatch, step):
-    def full(*given):
+    def full(*given, **named):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(jobs, step, full)
@@ -135,10 +149,14 @@ def test_votes():
     assert [str(one) for one in on_ranks(3, two)] == ["rank 1: of 1"] * 3
 
 
-@pytest.fixture(scope="module", params=["mpich", pytest.param("openmpi", marks=pytest.mark.long)])
+@pytest.fixture(
+    scope="module", params=["mpich", pytest.param("openmpi", marks=pytest.mark.long)]
+)
 def mpiexec(request, mpi_launcher, tmp_path_factory):
     """``mpiexec(ranks, *words)``: the program on so many ranks."""
-    launch = mpi_launcher(request.param, tmp_path_factory.mktemp(request.param), ROOT / "cli")
+    launch = mpi_launcher(
+        request.param, tmp_path_factory.mktemp(request.param), ROOT / "cli"
+    )
     return partial(launch, program=("-m", "mpi4py", "-m", "meshprep_cli.main"))
 
 
@@ -147,7 +165,16 @@ def test_ranks_of_mpi_make_the_same_file_and_speak_with_one_voice(
     mpiexec, mesh_file, made, tmp_path
 ):
     output = tmp_path / "wing.parts.h5"
-    words = ("split", mesh_file, "--parts", "2,5", "--loop", "edges:cells", "--block-size", 32)
+    words = (
+        "split",
+        mesh_file,
+        "--parts",
+        "2,5",
+        "--loop",
+        "edges:cells",
+        "--block-size",
+        32,
+    )
     done = mpiexec(2, *words, "-q", "-o", output)
     assert (done.returncode, done.stdout.count("wrote")) == (0, 1), done.stderr
     assert output.read_bytes() == made
@@ -157,7 +184,12 @@ def test_ranks_of_mpi_make_the_same_file_and_speak_with_one_voice(
 
 
 def test_loops_that_add_to_matrices_are_sliced_as_they_are_split(mesh_file, tmp_path):
-    matrix = {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}
+    matrix = {
+        "mat": "K",
+        "rows": "cells->nodes",
+        "columns": "cells->nodes",
+        "access": "inc",
+    }
     loops = (LoopRequest("stiffness", {"over": "cells", "args": [matrix]}, "stiffness"),)
     alone, output = tmp_path / "alone.parts.h5", tmp_path / "sliced.parts.h5"
     how = SplitOptions("rcb")
@@ -172,12 +204,23 @@ def test_loops_that_add_to_matrices_are_sliced_as_they_are_split(mesh_file, tmp_
 def test_ranks_of_mpi_that_hold_slices_make_the_same_file(mpiexec, mesh_file, tmp_path):
     alone, output = tmp_path / "alone.parts.h5", tmp_path / "wing.parts.h5"
     run(job(mesh_file, alone, how=SplitOptions("refined")))
-    words = ("split", mesh_file, "--parts", "2,5", "--loop", "edges:cells", "--block-size", 32)
+    words = (
+        "split",
+        mesh_file,
+        "--parts",
+        "2,5",
+        "--loop",
+        "edges:cells",
+        "--block-size",
+        32,
+    )
     done = mpiexec(2, *words, "--slices", "-q", "-o", output)
     assert done.returncode == 0, done.stderr
     assert output.read_bytes() == alone.read_bytes()
     done = mpiexec(2, "check", output, "-q")
-    assert (done.returncode, done.stdout) == (0, f"{output}: right (2 and 5 parts)\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, f"{output}: right (2 and 5 parts)\n"), (
+        done.stderr
+    )
     data = bytearray(output.read_bytes())
     data[len(data) // 2] ^= 1
     output.write_bytes(data)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -10,27 +11,29 @@ from parts_arrays import arrays_of
 from parts_by_hand import mesh_subject
 from thread_ranks import on_ranks, slice_of
 
-from meshprep.distribute import check, increments
+from meshprep.distribute import homes
 from meshprep.distribute import ranks as messages
-from meshprep.distribute.assign.inherit import inherit, runs
-from meshprep.distribute.borders import refine
-from meshprep.distribute.check import check_parts
-from meshprep.distribute.job import SplitJob, run
+from meshprep.distribute.halos import increments
+from meshprep.distribute.job import check
+from meshprep.distribute.job.check import check_parts
+from meshprep.distribute.job.run import SplitJob, run
+from meshprep.distribute.job.split import SplitOptions, split
+from meshprep.distribute.job.split_slices import slice_owners, split_slices
+from meshprep.distribute.owners import refine
+from meshprep.distribute.owners.cuts import CutProblem, owners_of_leading_set
+from meshprep.distribute.owners.inherit import inherit, runs
 from meshprep.distribute.slices import facets
-from meshprep.distribute.slices import homes as sliced_homes
 from meshprep.distribute.slices import read as sliced_read
 from meshprep.distribute.slices.read import subject_of_slices
-from meshprep.distribute.slices.steps import slice_owners, split_slices
-from meshprep.distribute.steps import CutProblem, SplitOptions, owners_of_leading_set, split
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io import read, write
 from meshprep.io.generate import generate
 from meshprep.io.sliced import scan
 from meshprep.io.source import MeshSource
 from meshprep.loops.options import Options
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import LoopSpec, simple_request
 from meshprep.mesh import Dat, ElementSet, Mesh
-from meshprep.pipeline.steps import plan_request_maps
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.parts.store import read_batch
@@ -64,13 +67,17 @@ def subjects(draw):
     maps = {}
     for name, arity in MAPS.items():
         start, _, to = name.partition("->")
-        maps[name] = SetMap(name, start, to, rng.integers(0, sizes[to], (sizes[start], arity)))
+        maps[name] = SetMap(
+            name, start, to, rng.integers(0, sizes[to], (sizes[start], arity))
+        )
     specs = []
     for name in ("edges->cells", *draw(st.sets(st.sampled_from(list(MAPS)[1:])))):
         args = [Arg("v", draw(st.sampled_from(["inc", "rw", "read"])), 1, "f8", name, (0,))]
         if name == "edges->cells":
             args.append(Arg("x", "read", 2, "f8", "edges->nodes", (0, 1)))
-        specs.append(LoopSpec(Loop(f"over {name}", name.partition("->")[0], tuple(args)), {}))
+        specs.append(
+            LoopSpec(Loop(f"over {name}", name.partition("->")[0], tuple(args)), {})
+        )
     places = rng.integers(0, 4, (sizes["cells"], 2)).astype(float)
     return SplitSubject(sizes, maps, tuple(specs), centroids={"cells": places})
 
@@ -85,7 +92,7 @@ def parts_by_ranks(subject, parts, how, size):
     def work(ranks):
         mine = subject(ranks) if callable(subject) else slice_of(subject, ranks)
         made = split_slices(mine, parts, how, SMALL, lambda share: None, ranks)
-        return parts_of(made, made.builder.numbers.held), made.costs
+        return parts_of(made, made.builder.numbers.parts_of_rank), made.costs
 
     found = on_ranks(size, work)
     for one in found:
@@ -102,7 +109,7 @@ def assert_same_parts(found, expected):
             assert np.array_equal(found[part][name], values), (part, name)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=effort.examples(15))
 @given(
     subjects(),
     st.integers(1, 9),
@@ -137,7 +144,10 @@ def test_a_union_follows_its_types_where_the_nodes_are_cut(size):
 
 def bisected(where, weights):
     """Recursive coordinate bisection, half after half."""
-    owner, waiting = np.empty(len(where), np.int32), [(np.arange(len(where)), 0, weights.size)]
+    owner, waiting = (
+        np.empty(len(where), np.int32),
+        [(np.arange(len(where)), 0, weights.size)],
+    )
     while waiting:
         elements, first, last = waiting.pop()
         if last - first == 1:
@@ -147,27 +157,36 @@ def bisected(where, weights):
         share = weights[first:middle].sum() / weights[first:last].sum()
         at = where[elements]
         axis = int(np.argmax(np.ptp(at, axis=0))) if elements.size and at.shape[1] else 0
-        sort = np.argsort(at[:, axis], kind="stable") if at.shape[1] else np.arange(elements.size)
+        sort = (
+            np.argsort(at[:, axis], kind="stable")
+            if at.shape[1]
+            else np.arange(elements.size)
+        )
         low = round(float(share) * elements.size)
         waiting.append((np.sort(elements[sort[:low]]), first, middle))
         waiting.append((np.sort(elements[sort[low:]]), middle, last))
     return owner
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=effort.examples(30))
 @given(subjects(), st.lists(st.integers(1, 5), min_size=2, max_size=9))
 def test_the_cut_rcb_is_bisection(subject, weights):
     weights = np.array(weights) / sum(weights)
     assume(weights.size < subject.sizes[subject.leading_set])
     found = owners_of_leading_set(CutProblem(subject, weights), "rcb")
-    assert np.array_equal(found, bisected(subject.centroids[subject.leading_set], weights))
+    expected = bisected(subject.centroids[subject.leading_set], weights)
+    # A part that bisection leaves empty gets a cell of another one.
+    assume(np.bincount(expected, minlength=weights.size).min() > 0)
+    assert np.array_equal(found, expected)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=effort.examples(15))
 @given(subjects(), st.integers(2, 6), st.integers(1, 4))
 def test_owners_are_runs_of_sorted_keys(subject, parts, size):
     def work(ranks):
-        return slice_owners(slice_of(subject, ranks), np.full(parts, 1 / parts), "curve", ranks)
+        return slice_owners(
+            slice_of(subject, ranks), np.full(parts, 1 / parts), "curve", ranks
+        )
 
     found = on_ranks(size, work)
     n, where = subject.sizes["cells"], subject.centroids["cells"]
@@ -182,7 +201,10 @@ def test_owners_are_runs_of_sorted_keys(subject, parts, size):
 def files(tmp_path_factory):
     """The same kinds of meshes in every format that is read by slices."""
     folder = tmp_path_factory.mktemp("slices")
-    wing, box = generate("delaunay2d", cells=600, seed=1), generate("mixed3d", nx=4, ny=3, nz=3)
+    wing, box = (
+        generate("delaunay2d", cells=600, seed=1),
+        generate("mixed3d", nx=4, ny=3, nz=3),
+    )
     write(wing, folder / "wing.msh")
     write(box, folder / "box.msh")
     write(generate("box", nx=2, ny=1, nz=1), folder / "two.msh")
@@ -216,7 +238,9 @@ def test_files_by_slices_are_the_meshes_that_one_process_reads(files, name, loop
             assert (one.segments, one.unions) == (expected.segments, expected.unions)
             assert list(one.maps) == list(expected.maps)
         for m in expected.maps.values():
-            assert np.array_equal(np.concatenate([f.maps[m.name].table for f in found]), m.table)
+            assert np.array_equal(
+                np.concatenate([f.maps[m.name].table for f in found]), m.table
+            )
         known = {*found[0].centroids, *found[0].through}
         assert known == set(expected.centroids)
         for set_name in found[0].centroids:
@@ -224,10 +248,40 @@ def test_files_by_slices_are_the_meshes_that_one_process_reads(files, name, loop
             assert np.array_equal(where, expected.centroids[set_name])
 
 
-@pytest.mark.parametrize(
-    ("name", "loops"), [CASES[1], pytest.param(*CASES[-1], marks=pytest.mark.slow)]
-)
-def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, monkeypatch, name, loops):
+FACTS = {
+    "fan": "the edge with nodes 0, 1 belongs to more than two cells, 'edges->cells' allows two",
+    "apart": "no two cells share an edge",
+}
+THREE = {
+    "fan": [[0, 1, 2], [1, 0, 3], [0, 1, 4]],
+    "apart": [[0, 1, 2], [3, 4, 5], [6, 7, 8]],
+}
+
+
+@pytest.mark.parametrize("kind", FACTS)
+def test_slices_take_the_loop_that_one_process_takes_in_place_of_the_default_one(
+    tmp_path, kind
+):
+    cells = SetMap("cells->nodes", "cells", "nodes", np.array(THREE[kind]))
+    where = Dat("coordinates", "nodes", np.arange(27.0).reshape(9, 3) ** 2)
+    sets = [ElementSet("nodes", 9), ElementSet("cells", 3, "triangle")]
+    path = tmp_path / f"{kind}.msh"
+    write(Mesh(sets, [cells], [where]), path)
+    full, specs = plan_request_maps(read(path), ())
+    assert [spec.loop.name for spec in specs] == ["cells->nodes"]
+    for size in (1, 3):
+        for one in on_ranks(size, lambda r: subject_of_slices(scan(path), (), r)):
+            (spec,) = one.specs
+            assert spec.loop == specs[0].loop
+            assert spec.note.startswith(f"{FACTS[kind]}: the loop is cells->nodes, ")
+            assert dict(one.sizes) == {"nodes": full.size("nodes"), "cells": 3}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "loops"), [CASES[1], CASES[-1]])
+def test_the_bytes_do_not_depend_on_the_number_of_ranks(
+    files, tmp_path, monkeypatch, name, loops
+):
     requests = tuple(simple_request(loop) for loop in loops)
     alone = tmp_path / "alone.parts.h5"
     run(SplitJob(files / name, alone, (2, 5), requests, SplitOptions("refined"), SMALL))
@@ -239,7 +293,12 @@ def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, monkeyp
         output = tmp_path / f"{size}.parts.h5"
         again = tmp_path / f"more-{size}.parts.h5"
         both = [
-            (SplitJob(files / name, output, (2, 5), requests, options=SMALL, slices=True), alone),
+            (
+                SplitJob(
+                    files / name, output, (2, 5), requests, options=SMALL, slices=True
+                ),
+                alone,
+            ),
             (SplitJob(output, again, (3, 7), options=SMALL, slices=True), more),
         ]
         for job, expected in both[: 2 if size == 3 else 1]:
@@ -250,8 +309,19 @@ def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, monkeyp
 
 def test_ranks_prove_a_file_together(files, tmp_path):
     path = tmp_path / "wing.parts.h5"
-    run(SplitJob(files / "wing.msh", path, (2, 5), (simple_request("edges->cells"),), CURVE, SMALL))
-    verdicts = {one.verdict for one in on_ranks(3, lambda ranks: check_parts(path, ranks=ranks))}
+    run(
+        SplitJob(
+            files / "wing.msh",
+            path,
+            (2, 5),
+            (simple_request("edges->cells"),),
+            CURVE,
+            SMALL,
+        )
+    )
+    verdicts = {
+        one.verdict for one in on_ranks(3, lambda ranks: check_parts(path, ranks=ranks))
+    }
     assert verdicts == {f"{path}: right (2 and 5 parts)"}
 
     def with_mesh(ranks):
@@ -262,7 +332,11 @@ def test_ranks_prove_a_file_together(files, tmp_path):
 
 def test_what_one_rank_finds_wrong_all_ranks_say(files, tmp_path, monkeypatch):
     path = tmp_path / "wing.parts.h5"
-    run(SplitJob(files / "wing.msh", path, (4,), (simple_request("edges->cells"),), CURVE, SMALL))
+    run(
+        SplitJob(
+            files / "wing.msh", path, (4,), (simple_request("edges->cells"),), CURVE, SMALL
+        )
+    )
 
     def changed(path, table, parts):
         """The last part, with its copies in the wrong places."""
@@ -275,7 +349,9 @@ def test_what_one_rank_finds_wrong_all_ranks_say(files, tmp_path, monkeypatch):
 
     monkeypatch.setattr(check, "read_batch", changed)
     expected = check_parts(path)
-    assert any("part 3, set 'cells': copies do not ascend" in one for one in expected.findings)
+    assert any(
+        "part 3, set 'cells': copies do not ascend" in one for one in expected.findings
+    )
     found = on_ranks(2, lambda ranks: check_parts(path, ranks=ranks))
     assert found[0].findings == found[1].findings
     assert set(expected.findings) <= set(found[0].findings)
@@ -287,7 +363,7 @@ def test_messages_and_steps_are_cut_where_they_are_long(monkeypatch):
     subject = subject_of_mesh(mesh, full, specs)
     expected = parts_of(split(subject, 4, CURVE, SMALL), range(4))
     monkeypatch.setattr(messages, "MESSAGE", 100)
-    monkeypatch.setattr(sliced_homes, "ROWS", 37)
+    monkeypatch.setattr(homes, "ROWS", 37)
     assert_same_parts(parts_by_ranks(subject, 4, CURVE, 3)[0], expected)
 
 
@@ -360,7 +436,8 @@ def longest(value, seen=None):
 
 def all_say(found):
     """The one message of all ranks."""
-    assert {type(one) for one in found} == {MeshprepError}, found
+    (kind,) = {type(one) for one in found}
+    assert issubclass(kind, MeshprepError), found
     (text,) = {str(one) for one in found}
     return text
 
@@ -369,12 +446,16 @@ def test_bad_input_is_said_by_all_ranks_alike(files, tmp_path):
     def split_on(size, source, loops=("edges->cells",), **values):
         values = {"how": CURVE, **values}
         requests = tuple(simple_request(loop) for loop in loops)
-        job = SplitJob(source, tmp_path / "x.parts.h5", (2,), requests, slices=True, **values)
+        job = SplitJob(
+            source, tmp_path / "x.parts.h5", (2,), requests, slices=True, **values
+        )
         return all_say(on_ranks(size, lambda ranks: run(job, ranks=ranks)))
 
     for name, message in damaged(files, tmp_path):
         assert message in split_on(3, tmp_path / name)
-    assert "cannot give map 'faces->cells'" in split_on(2, files / "wing.msh", ["faces->cells"])
+    assert "cannot give map 'faces->cells'" in split_on(
+        2, files / "wing.msh", ["faces->cells"]
+    )
     assert "'cells->edges' is not derived from slices" in split_on(
         2, files / "wing.msh", ["cells->edges"]
     )
@@ -405,13 +486,22 @@ def damaged(files, folder):
     (folder / "range.msh").write_bytes(data)
     last = f"element {rows.size - 1}, column 2 has index 999999"
     yield "range.msh", f"{folder / 'range.msh'}: map 'cells->nodes': {last}"
-    cells = SetMap("cells->nodes", "cells", "nodes", np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]]))
+    cells = SetMap(
+        "cells->nodes", "cells", "nodes", np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]])
+    )
     where = Dat("coordinates", "nodes", np.arange(15.0).reshape(5, 3) ** 2)
-    fan = Mesh([ElementSet("nodes", 5), ElementSet("cells", 3, "triangle")], [cells], [where])
+    fan = Mesh(
+        [ElementSet("nodes", 5), ElementSet("cells", 3, "triangle")], [cells], [where]
+    )
     write(fan, folder / "fan.msh")
     yield "fan.msh", "the edge with nodes 0, 1 belongs to more than two cells"
     (folder / "short.msh").write_bytes((files / "wing.msh").read_bytes()[:-4000])
     yield "short.msh", "damaged"
     for version, binary in (("2.2", True), ("4.1", False)):
-        write(read(files / "wing.msh"), folder / f"{version}.msh", version=version, binary=binary)
+        write(
+            read(files / "wing.msh"),
+            folder / f"{version}.msh",
+            version=version,
+            binary=binary,
+        )
         yield f"{version}.msh", "only Gmsh's binary MSH 4.1 is read by slices"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from parts_by_hand import mesh_subject
 
-from meshprep.distribute.steps import SplitOptions, split
+from meshprep.distribute.job.split import SplitOptions, split
 from meshprep.distribute.subject import SplitSubject
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
@@ -13,7 +13,10 @@ from meshprep_runtime.errors import MeshprepError
 def test_bytes_that_blocks_of_parts_may_not_keep_are_refused():
     """Blocks at the border staged copies besides, and more than was allowed."""
     subject = mesh_subject("delaunay2d", ["edges->cells"], cells=200)
-    for options in (Options(staged_bytes=160), Options(partition_options={"staged_bytes": "160"})):
+    for options in (
+        Options(staged_bytes=160),
+        Options(partition_options={"staged_bytes": "160"}),
+    ):
         with pytest.raises(MeshprepError, match="leave staged_bytes out"):
             split(subject, 3, SplitOptions("metis"), options)
 
@@ -41,7 +44,10 @@ def test_parts_from_a_file(tmp_path):
     np.save(path, own)
     made = split(subject, 3, SplitOptions(f"file:{path}"), Options()).builder
     for p in range(3):
-        assert sorted(made.build(p).sets["cells"].original) == np.flatnonzero(own == p).tolist()
+        assert (
+            sorted(made.build(p).sets["cells"].original)
+            == np.flatnonzero(own == p).tolist()
+        )
     np.save(path, own[1:])
     with pytest.raises(MeshprepError, match=f"'cells' has {n} elements"):
         split(subject, 3, SplitOptions(f"file:{path}"), Options())
@@ -67,9 +73,13 @@ def test_parts_of_another_set_than_the_leading_one(tmp_path):
     for p in range(3):
         sets = made.build(p).sets
         assert sorted(sets["cells"].original) == np.flatnonzero(own == p).tolist()
-        assert sorted(sets["nodes"].original) == np.flatnonzero(counts.argmax(1) == p).tolist()
+        assert (
+            sorted(sets["nodes"].original) == np.flatnonzero(counts.argmax(1) == p).tolist()
+        )
     path.write_text("0\n1.5\n")
-    with pytest.raises(MeshprepError, match=r"epart.3: is neither \.npy nor text with whole"):
+    with pytest.raises(
+        MeshprepError, match=r"epart.3: is neither \.npy nor text with whole"
+    ):
         split(subject, 3, SplitOptions(f"file:{path}"), Options())
     path.write_text("0 1\n")
     with pytest.raises(MeshprepError, match=r"another set \(cells 60"):

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 
-from meshprep.distribute import check as checked
-from meshprep.distribute.check import check_parts
-from meshprep.distribute.job import SplitJob, run
+from meshprep.distribute.job import check as checked
+from meshprep.distribute.job.check import check_parts
+from meshprep.distribute.job.run import SplitJob, run
 from meshprep.io import write
 from meshprep.io.source import MeshSource
 from meshprep.loops.options import Options
@@ -34,7 +34,9 @@ def strip_of_types(types):
     return assemble(np.array(points), blocks)[0]
 
 
-def test_a_file_that_numbers_seven_cell_types_otherwise_fits_the_parts(tmp_path, monkeypatch):
+def test_a_file_that_numbers_seven_cell_types_otherwise_fits_the_parts(
+    tmp_path, monkeypatch
+):
     mesh, other = tmp_path / "a.msh", tmp_path / "b.msh"
     write(strip_of_types(SEVEN), mesh)
     write(strip_of_types(SEVEN[::-1]), other)
@@ -44,12 +46,16 @@ def test_a_file_that_numbers_seven_cell_types_otherwise_fits_the_parts(tmp_path,
     run(SplitJob(mesh, made, (3,), loops, options=SMALL))
     run(SplitJob(made, again, (2,), options=SMALL))
     run(SplitJob(plan, plan.with_name("split.h5"), (2,), options=SMALL))
-    run(SplitJob(mesh, plan.with_name("slices.h5"), (2,), loops, options=SMALL, slices=True))
+    run(
+        SplitJob(mesh, plan.with_name("slices.h5"), (2,), loops, options=SMALL, slices=True)
+    )
     for path in (made, again, plan.with_name("split.h5"), plan.with_name("slices.h5")):
         assert check_parts(path, mesh=MeshSource(mesh)).verdict.endswith("parts)")
         found = check_parts(path, mesh=MeshSource(other))
         assert found.findings == []
-        assert f"numbers the cells by type as {', '.join(SEVEN)}, the file as" in found.verdict
+        assert (
+            f"numbers the cells by type as {', '.join(SEVEN)}, the file as" in found.verdict
+        )
     monkeypatch.setattr(checked, "with_type_order", lambda mesh, names: mesh)
     wrong = "3 parts: map 'edges->cells' is not that of the mesh"
     assert wrong in check_parts(made, mesh=MeshSource(other)).findings

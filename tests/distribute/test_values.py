@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,17 +11,18 @@ from parts_arrays import check_part, proved
 from parts_files import SMALL, all_parts
 from thread_ranks import on_ranks
 
-from meshprep.distribute.check import check_parts
-from meshprep.distribute.job import SplitJob, run
-from meshprep.distribute.steps import SplitOptions, split
+from meshprep.distribute.job.check import check_parts
+from meshprep.distribute.job.run import SplitJob, run
+from meshprep.distribute.job.split import SplitOptions, split
 from meshprep.distribute.subject import subject_of_mesh, subject_of_plan, tag_of_ids
 from meshprep.io import read, write
 from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import simple_request
 from meshprep.mesh import Dat, Tag
 from meshprep.mesh.assemble import GroupTable
-from meshprep.pipeline.steps import plan_request_maps, prepare
+from meshprep.pipeline.steps import prepare
 from meshprep_runtime import DistributedPlan, run_ranks
 from meshprep_runtime.errors import MeshprepError, UnknownNameError
 
@@ -74,7 +76,9 @@ def assert_values_of(mesh, parts, fields):
             if not any(t.set in (name, *mesh.sets[name].parts) for t in mesh.tags):
                 assert name not in part.tags
                 continue
-            further = part.further_groups.get(name, {}).get("physical", np.empty((0, 2), int))
+            further = part.further_groups.get(name, {}).get(
+                "physical", np.empty((0, 2), int)
+            )
             found = [set() for _ in range(one.size)]
             for element, group in further.tolist():
                 found[element].add(group)
@@ -89,7 +93,7 @@ def assert_values_of(mesh, parts, fields):
                     assert np.array_equal(part.fields[name][label], dat.values[numbers])
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=effort.examples(25))
 @given(
     st.sampled_from(list(LOOPS)),
     st.integers(0, 2**32 - 1),
@@ -101,7 +105,9 @@ def test_parts_have_the_values_of_the_mesh(kind, seed, n_parts, fields):
     sides = rng.integers(1, 5, 3).tolist()
     size = {"delaunay2d": {"cells": int(rng.integers(4, 90))}}.get(kind)
     sides[0] += 3
-    size = size or dict(zip(("nx", "ny", "nz")[: 2 + (kind == "mixed3d")], sides, strict=False))
+    size = size or dict(
+        zip(("nx", "ny", "nz")[: 2 + (kind == "mixed3d")], sides, strict=False)
+    )
     mesh = with_groups(generate(kind, seed=0, **size), rng)
     full, specs = plan_request_maps(mesh, [simple_request(one) for one in LOOPS[kind]])
     subject = subject_of_mesh(mesh, full, specs, fields=fields)
@@ -112,22 +118,20 @@ def test_parts_have_the_values_of_the_mesh(kind, seed, n_parts, fields):
     assert proved(iter(parts), subject.sizes, n_parts).findings == []
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=effort.examples(30))
 @given(st.lists(st.lists(st.integers(1, 4), max_size=4), max_size=8))
 def test_a_tag_comes_from_first_and_further_groups(lists):
-    made = GroupTable.of([tuple(one) for one in lists], np.arange(len(lists), dtype=np.int32))
+    made = GroupTable.of(
+        [tuple(one) for one in lists], np.arange(len(lists), dtype=np.int32)
+    )
     tag = Tag("physical", "cells", made.values, made.group_offset, made.group_id)
     again = tag_of_ids("physical", "cells", tag.first_ids(), tag.further_ids())
     assert np.array_equal(again.first_ids(), tag.first_ids())
     assert np.array_equal(again.further_ids(), tag.further_ids())
 
 
-LAST = "mixed3d"
-
-
-@pytest.mark.parametrize(
-    "kind", [LAST, *(pytest.param(k, marks=pytest.mark.slow) for k in LOOPS if k != LAST)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LOOPS)
 def test_a_file_has_the_same_bytes_by_slices(tmp_path, kind):
     """Alone and on ranks, from the mesh and from its parts, with several groups."""
     rng, path = np.random.default_rng(5), tmp_path / "a.msh"
@@ -165,7 +169,9 @@ def wing(tmp_path):
     file = tmp_path / "wing.msh"
     write(mesh, file)
     requests = tuple(simple_request(one) for one in LOOPS["delaunay2d"])
-    job = SplitJob(file, tmp_path / "wing.parts.h5", (3,), requests, options=SMALL, fields=True)
+    job = SplitJob(
+        file, tmp_path / "wing.parts.h5", (3,), requests, options=SMALL, fields=True
+    )
     run(job)
     return read(file), file, job
 
@@ -184,10 +190,14 @@ def test_a_rank_has_them_with_the_runtime_alone(wing):
         assert np.array_equal(own.array, plan.coordinates["nodes"])
         rows = plan.group("boundary_edges", "wall")
         owned = rows[rows < plan.set_part("boundary_edges").owned]
-        with pytest.raises(UnknownNameError, match="its groups are 3, 5, 7, inflow, of nothing"):
+        with pytest.raises(
+            UnknownNameError, match="its groups are 3, 5, 7, inflow, of nothing"
+        ):
             plan.group("boundary_edges", "lid")
         assert plan.group("boundary_edges", "of nothing").size == 0
-        with pytest.raises(UnknownNameError, match="has no group 'wall': its groups are none"):
+        with pytest.raises(
+            UnknownNameError, match="has no group 'wall': its groups are none"
+        ):
             plan.group("edges", "wall")
         return plan.numbers("boundary_edges")[owned]
 
@@ -217,16 +227,58 @@ def other_group(rows, one):
 
 
 WRONG = [
-    ("coordinates", "nodes", None, last, "has other values or groups in part 1 than in part"),
+    (
+        "coordinates",
+        "nodes",
+        None,
+        last,
+        "has other values or groups in part 1 than in part",
+    ),
     ("tags", "cells", "physical", last, "has other values or groups in part 1"),
     ("fields", "cells", "p", last, "has other values or groups in part 1"),
-    ("further_groups", "cells", "physical", lambda a, _: a[:-1], "has other values or groups in"),
-    ("further_groups", "cells", "physical", other_group, "a copy has groups that its owner has"),
-    ("coordinates", "nodes", None, lambda a, _: a[:-1], "coordinates/nodes: number of rows"),
-    ("coordinates", "nodes", None, lambda a, _: a[:, :1], "coordinates/nodes: the type <f8, or"),
-    ("tags", "cells", "physical", lambda a, _: a.astype("i4"), "tags/cells/physical: the type"),
+    (
+        "further_groups",
+        "cells",
+        "physical",
+        lambda a, _: a[:-1],
+        "has other values or groups in",
+    ),
+    (
+        "further_groups",
+        "cells",
+        "physical",
+        other_group,
+        "a copy has groups that its owner has",
+    ),
+    (
+        "coordinates",
+        "nodes",
+        None,
+        lambda a, _: a[:-1],
+        "coordinates/nodes: number of rows",
+    ),
+    (
+        "coordinates",
+        "nodes",
+        None,
+        lambda a, _: a[:, :1],
+        "coordinates/nodes: the type <f8, or",
+    ),
+    (
+        "tags",
+        "cells",
+        "physical",
+        lambda a, _: a.astype("i4"),
+        "tags/cells/physical: the type",
+    ),
     ("fields", "cells", "p", lambda a, _: a.astype("S9"), "fields/cells/p: the type |S9"),
-    ("further_groups", "cells", "physical", lambda a, _: a[::-1], "physical: rows do not ascend"),
+    (
+        "further_groups",
+        "cells",
+        "physical",
+        lambda a, _: a[::-1],
+        "physical: rows do not ascend",
+    ),
     (
         "further_groups",
         "cells",
@@ -247,7 +299,9 @@ def test_the_proof_finds_other_values(wing, kind, name, label, change, message):
             check_part(parts[1])
         except MeshprepError as error:
             return [str(error)]
-        return [text for own in shares for text in proved(iter(parts), sizes, 3, own).findings]
+        return [
+            text for own in shares for text in proved(iter(parts), sizes, 3, own).findings
+        ]
 
     assert any(message in line for line in said(None)), said(None)
     assert any(message in line for line in said(range(1), range(1, 3)))

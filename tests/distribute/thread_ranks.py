@@ -4,7 +4,7 @@ import pickle
 import threading
 from dataclasses import replace
 
-from meshprep.distribute.slices.homes import Homes
+from meshprep.distribute.homes import Homes
 
 
 class ThreadRank:

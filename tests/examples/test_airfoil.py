@@ -14,7 +14,7 @@ from kernels import airfoil as kernels
 from meshprep import Options, prepare, read_requests
 from meshprep.io.generate import generate
 from meshprep.pipeline import workflow
-from meshprep.report.meshes import bare
+from meshprep.reporting.meshes import bare
 from meshprep_runtime import MeshprepError
 from meshprep_runtime.cuda import DeviceFunction, program
 
@@ -35,7 +35,12 @@ def flux(q1, q2, dx, dy, mu):
 
     def one(q):
         p, vol = pressure(q), (q[:, 1] * dy - q[:, 2] * dx) / q[:, 0]
-        parts = (vol * q[:, 0], vol * q[:, 1] + p * dy, vol * q[:, 2] - p * dx, vol * (q[:, 3] + p))
+        parts = (
+            vol * q[:, 0],
+            vol * q[:, 1] + p * dy,
+            vol * q[:, 2] - p * dx,
+            vol * (q[:, 3] + p),
+        )
         return np.column_stack(parts)
 
     return 0.5 * (one(q1) + one(q2)) + mu[:, None] * (q1 - q2)
@@ -49,10 +54,13 @@ class WholeArrays:
         t = {name: m.table for name, m in plan.maps.items()}
         x = coordinates(prepared)
         self.cells, self.inner, self.outer = (
-            SimpleNamespace(side=np.roll(x[t["cells->nodes"]], -1, axis=1) - x[t["cells->nodes"]]),
+            SimpleNamespace(
+                side=np.roll(x[t["cells->nodes"]], -1, axis=1) - x[t["cells->nodes"]]
+            ),
             SimpleNamespace(cell=t["edges->cells"].T, d=self.step(x, t["edges->nodes"])),
             SimpleNamespace(
-                cell=t["boundary_edges->cells"][:, 0], d=self.step(x, t["boundary_edges->nodes"])
+                cell=t["boundary_edges->cells"][:, 0],
+                d=self.step(x, t["boundary_edges->nodes"]),
             ),
         )
         self.wall = plan.tags["boundary_edges"]["physical"] == 1
@@ -147,16 +155,23 @@ def test_a_mesh_file_gives_the_same_flow(small, tmp_path, name):
 
 
 def test_files_that_are_no_airfoil(tmp_path, monkeypatch):
-    for kind, said in (("mixed2d", "cells->nodes"), ("delaunay2d", "index 3 is past the last")):
+    for kind, said in (
+        ("mixed2d", "cells->nodes"),
+        ("delaunay2d", "index 3 is past the last"),
+    ):
         path = tmp_path / f"{kind}.msh"
         workflow.generate(
-            kind, path, values={"nx": "3", "ny": "3"} if kind == "mixed2d" else {"cells": "50"}
+            kind,
+            path,
+            values={"nx": "3", "ny": "3"} if kind == "mixed2d" else {"cells": "50"},
         )
         monkeypatch.setattr(sys, "argv", ["airfoil.py", str(path)])
         with pytest.raises(SystemExit, match=said):
             airfoil.main()
     with pytest.raises(MeshprepError, match="no groups of boundary edges"):
-        Airfoil(prepared_airfoil(0, 16, mesh=bare(generate("box", nx=3, ny=3, type="quad"))))
+        Airfoil(
+            prepared_airfoil(0, 16, mesh=bare(generate("box", nx=3, ny=3, type="quad")))
+        )
 
 
 def test_the_kernels_do_what_they_say(small):
@@ -180,7 +195,8 @@ def test_the_free_stream_stays_where_it_meets_no_wall(small):
     np.testing.assert_allclose(flow.dats["res"], 0, atol=1e-13)
 
 
-@pytest.mark.parametrize("lists", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("lists", [False, True])
 def test_whole_on_a_device(device, lists, listed):
     """Loop by loop, from a state that is not uniform, then some iterations together."""
     prepared = listed if lists else prepared_airfoil(600, 128, "gpu")
@@ -221,5 +237,7 @@ def test_without_a_gpu(example, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     files = ["basin.msh", "wave.toml"] if example is volna else []
     monkeypatch.setattr(sys, "argv", [example.__name__, *files, "--device", "gpu"])
-    with pytest.raises(SystemExit, match="error: running loops on a GPU needs CuPy: pip install"):
+    with pytest.raises(
+        SystemExit, match="error: running loops on a GPU needs CuPy: pip install"
+    ):
         example.main()

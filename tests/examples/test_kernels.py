@@ -17,7 +17,9 @@ def test_water_is_neither_made_nor_lost(prepared):
     plan = prepared("volna", "delaunay2d", cells=300).plan
     rng = np.random.default_rng(1)
     edges, cells = plan.sizes["edges"], plan.sizes["cells"]
-    arrays = {k: rng.random((edges, d)).astype("f4") for k, d in (("flux", 3), ("normal", 2))}
+    arrays = {
+        k: rng.random((edges, d)).astype("f4") for k, d in (("flux", 3), ("normal", 2))
+    }
     volume = (1 + rng.random(cells)).astype("f4")
     rate = np.zeros((cells, 4), "f4")
     none = np.zeros((edges, 2), "f4")
@@ -43,12 +45,15 @@ def test_a_sloping_bottom_pushes_along_the_normal(prepared):
         volna.space_discretization, plan, flux=flux, source=source, normal=one, volume=volume,
         rate=rate,
     )  # fmt: skip
-    left, right = (np.bincount(c, minlength=cells) for c in plan.maps["edges->cells"].table.T)
+    left, right = (
+        np.bincount(c, minlength=cells) for c in plan.maps["edges->cells"].table.T
+    )
     expected = -1.5 * left + 2.5 * right
     assert np.array_equal(rate[:, 1], expected)
     assert np.array_equal(rate[:, 2], expected)
 
 
+@pytest.mark.slow
 def test_corners_give_all_they_have(prepared):
     plan = prepared("bookleaf", "box", nx=9, ny=7, type="quad").plan
     cells, nodes = plan.sizes["cells"], plan.sizes["nodes"]
@@ -78,6 +83,7 @@ def bent_box(prepared):
     return done.plan, x, inner
 
 
+@pytest.mark.slow
 def test_a_constant_stress_moves_nothing_inside(bent_box):
     plan, x, inner = bent_box
     cells = plan.sizes["cells"]
@@ -94,6 +100,7 @@ def test_a_constant_stress_moves_nothing_inside(bent_box):
         assert force[side, k].sum() == pytest.approx(pressure * area, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_any_stress_leaves_the_sum_of_forces_at_zero(bent_box):
     plan, x, _ = bent_box
     cells = plan.sizes["cells"]
@@ -116,7 +123,12 @@ def aero(prepared):
     step = centre[right] - centre[left]
     spacing = np.ptp(corners[0], axis=0)
     area = np.sign(np.where(np.abs(step) > 1e-9, step, 0)) * spacing.prod() / spacing
-    return done.plan, np.ascontiguousarray(area), 0.5 * (centre[left] + centre[right]), centre
+    return (
+        done.plan,
+        np.ascontiguousarray(area),
+        0.5 * (centre[left] + centre[right]),
+        centre,
+    )
 
 
 def residual_of(aero, state, gradient=None, limiter=0.0):
@@ -142,14 +154,19 @@ def euler_flux(s, n):
     rho, velocity, p = s[0], s[1:4], s[4]
     energy = p / 0.4 + 0.5 * rho * velocity @ velocity
     through = velocity @ n
-    return np.array([rho * through, *(rho * velocity * through + p * n), (energy + p) * through])
+    return np.array(
+        [rho * through, *(rho * velocity * through + p * n), (energy + p) * through]
+    )
 
 
+@pytest.mark.slow
 def test_a_uniform_flow_stays(aero):
     plan, area, _, centre = aero
     residual = residual_of(aero, np.tile(FLOW, (len(centre), 1)))
     left, right = plan.maps["faces->cells"].table.T
-    faces = np.bincount(left, minlength=len(centre)) + np.bincount(right, minlength=len(centre))
+    faces = np.bincount(left, minlength=len(centre)) + np.bincount(
+        right, minlength=len(centre)
+    )
     # Cells with all six faces, of 5 x 4 x 4; then one at a corner, with three.
     assert (faces == 6).sum() == 3 * 2 * 2
     np.testing.assert_allclose(residual[faces == 6], 0, atol=1e-15)
@@ -159,6 +176,7 @@ def test_a_uniform_flow_stays(aero):
     np.testing.assert_allclose(residual[corner], expected, rtol=1e-12, atol=1e-16)
 
 
+@pytest.mark.slow
 def test_mass_momentum_and_energy_are_kept(aero):
     cells = aero[0].sizes["cells"]
     rng = np.random.default_rng(5)
@@ -169,6 +187,7 @@ def test_mass_momentum_and_energy_are_kept(aero):
     np.testing.assert_allclose(residual.sum(axis=0), 0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_a_linear_field_meets_itself_at_the_faces(aero):
     """With its exact gradient both sides agree, so the flux is that of the value there."""
     plan, area, middle, centre = aero

@@ -1,5 +1,6 @@
 """The five kernels, from Python, in the CUDA text of every strategy: numbers, and registers."""
 
+import effort
 import numpy as np
 import pytest
 
@@ -11,7 +12,11 @@ KERNELS = {
     "airfoil": (airfoil.res_calc, "box", {"nx": 9, "ny": 7, "type": "quad"}),
     "volna": (volna.space_discretization, "delaunay2d", {"cells": 150}),
     "bookleaf": (bookleaf.getacc_scatter, "box", {"nx": 9, "ny": 7, "type": "quad"}),
-    "lulesh": (lulesh.integrate_stress, "box", {"nx": 4, "ny": 4, "nz": 3, "type": "hexahedron"}),
+    "lulesh": (
+        lulesh.integrate_stress,
+        "box",
+        {"nx": 4, "ny": 4, "nz": 3, "type": "hexahedron"},
+    ),
     "miniaero": (
         miniaero.compute_face_flux,
         *("box", {"nx": 4, "ny": 3, "nz": 3, "type": "hexahedron"}),
@@ -19,19 +24,16 @@ KERNELS = {
 }
 # Small, so that a square root of what is extrapolated with them stays real.
 SMALL = ("gradient", "centre", "middle")
+# Checked on other loops.
+LONG = ("hierarchical-collapsed", "hierarchical-unstaged")
+LATER = [pytest.param(name, marks=pytest.mark.long) for name in LONG]
+EVERY = [name for name in STRATEGIES if name not in LONG]
 # The commit changes a kernel's end, whatever the strategy before it.
-# Checked on other loops every day.
-LATER = ("hierarchical-collapsed", "hierarchical-unstaged")
 WAYS = [*((name, "colours") for name in STRATEGIES), ("hierarchical-inc", "atomics")]
 
 
-# The others differ from it in what they compute; all strategies are checked on other loops, too.
-FIRST, *MORE = KERNELS
-
-
-@pytest.fixture(
-    scope="module", params=[FIRST, *(pytest.param(n, marks=pytest.mark.slow) for n in MORE)]
-)
+# They differ in what they compute; all strategies are checked on other loops, too.
+@pytest.fixture(scope="module", params=effort.first(KERNELS))
 def case(request, prepared):
     """A kernel and its plan in blocks of 40, as two warps take them."""
     kernel, kind, options = KERNELS[request.param]
@@ -82,10 +84,7 @@ def in_python(kernel, plan, given):
 
 
 @pytest.mark.usefixtures("needs_gxx")
-@pytest.mark.parametrize(
-    "strategy",
-    [pytest.param(s, marks=[pytest.mark.long] if s in LATER else []) for s in STRATEGIES],
-)
+@pytest.mark.parametrize("strategy", [*effort.first(EVERY), *LATER])
 def test_the_numbers_of_plain_python(strategy, case):
     same_numbers(*case, strategy, 64)
 
@@ -113,6 +112,7 @@ def same_numbers(kernel, plan, strategy, threads):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_gxx")
 @pytest.mark.parametrize("kernel", ["save_soln", "adt_calc", "bres_calc", "update"])
 def test_the_other_loops_of_airfoil(kernel, all_of_airfoil, compiled):
@@ -135,7 +135,8 @@ def test_the_other_loops_of_airfoil(kernel, all_of_airfoil, compiled):
     assert compiled(made).spilled == 0
 
 
-@pytest.mark.parametrize("name", [FIRST, *(pytest.param(n, marks=pytest.mark.slow) for n in MORE)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KERNELS)
 def test_no_register_is_spilled(name, large, compiled):
     """Every strategy; `make bench-registers` has older devices, all commits and SoA."""
     kernel, plan = large(name)

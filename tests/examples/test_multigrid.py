@@ -11,7 +11,7 @@ import multigrid
 from meshprep.io.generate import generate
 from multigrid import TwoLevels, operator, refine, with_edges
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.slow]
 
 
 def matrix(mesh):

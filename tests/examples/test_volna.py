@@ -15,7 +15,8 @@ from meshprep_runtime.cpu import STRATEGIES
 from meshprep_runtime.cuda import program
 from volna import Case, Volna, read_case
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+# Loops of many numbers, which take long to compile.
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.slow]
 HALF = {"box": [0.0, 0.0, 0.5, 1.0], "level": 1.0}
 EPS = float(np.finfo("f4").eps)
 
@@ -131,7 +132,7 @@ def test_a_fan_that_is_there_already_is_of_first_order(flow_of):
 @pytest.mark.parametrize(
     "other",
     [
-        *(pytest.param({"strategy": s}, marks=pytest.mark.long) for s in STRATEGIES[1:]),
+        *(pytest.param({"strategy": s}, marks=pytest.mark.long) for s in [*STRATEGIES][1:]),
         {"strategy": "sequential"},
         {"keep_order": True},
     ],
@@ -230,7 +231,10 @@ def test_a_case_from_its_files(tmp_path, monkeypatch, capsys):
         ("level = 1", "no 'end'"),
         ("end = 1\nend = 2", "cannot be read"),
         ("end = 1\nlevels = 2", "unknown key 'levels'"),
-        ('end = 1\n[[event]]\nat = [1]\nwrite = "{stop}"', "'{stop}': KeyError.*: use {step} or"),
+        (
+            'end = 1\n[[event]]\nat = [1]\nwrite = "{stop}"',
+            "'{stop}': KeyError.*: use {step} or",
+        ),
         ("end = 1\n[[event]]\nat = [1]", "event 0: needs one of write, gauge, raise"),
         ("end = 1\n[[event]]\nwrite = 'a'", "and one of at and every"),
         ("end = 1\n[[event]]\nat = [1]\ngauge = [0, 0]", "event 0: gauge needs 'file'"),

@@ -86,7 +86,9 @@ class Seen:
 
     def zone(self, zone):
         xyz = zone["GridCoordinates"]
-        xyz = np.stack([xyz[f"Coordinate{a}/ data"][()] for a in "XYZ"], 1).round(12).tolist()
+        xyz = (
+            np.stack([xyz[f"Coordinate{a}/ data"][()] for a in "XYZ"], 1).round(12).tolist()
+        )
         elements, sections = {}, {}
         for name, s in of_label(zone, "Elements_t"):
             first = int(s["ElementRange/ data"][0])
@@ -96,9 +98,16 @@ class Seen:
             sections[name] = sorted(map(sorted, places))
         groups = {}
         for parent in [zone, *(b for _, b in of_label(zone, "ZoneBC_t"))]:
-            for name, bc in [*of_label(parent, "BC_t"), *of_label(parent, "ZoneSubRegion_t")]:
+            for name, bc in [
+                *of_label(parent, "BC_t"),
+                *of_label(parent, "ZoneSubRegion_t"),
+            ]:
                 location = _text(bc, "GridLocation") or "Vertex"
-                known = elements if location != "Vertex" else dict(enumerate(map(tuple, xyz), 1))
+                known = (
+                    elements
+                    if location != "Vertex"
+                    else dict(enumerate(map(tuple, xyz), 1))
+                )
                 kind = _values(bc), _text(bc, "FamilyName"), location
                 groups[name] = kind, sorted(self.place(known[n]) for n in _listed(bc))
         values = {}
@@ -131,7 +140,9 @@ class Seen:
 
 def of_label(group, label):
     """The children with this label."""
-    return [(n, g) for n, g in group.items() if isinstance(g, h5py.Group) and _label(g) == label]
+    return [
+        (n, g) for n, g in group.items() if isinstance(g, h5py.Group) and _label(g) == label
+    ]
 
 
 def _label(group):

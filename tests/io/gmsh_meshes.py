@@ -186,7 +186,12 @@ def decorated(seed=0):
     )
     parts = rng.integers(0, 3, k)
     blocks = [
-        Block("line", lines, rng.permutation(len(lines)) + 100, {"entity": np.arange(len(lines))}),
+        Block(
+            "line",
+            lines,
+            rng.permutation(len(lines)) + 100,
+            {"entity": np.arange(len(lines))},
+        ),
         Block(
             "triangle",
             triangles,
@@ -197,7 +202,9 @@ def decorated(seed=0):
     some = np.sort(rng.permutation(n)[: n // 2]).astype(np.int32)
     dats = [
         Dat("p", "nodes", rng.random(n)),
-        Dat("p", "nodes", rng.random(n), None, {"gmsh:reals": (1.5,), "gmsh:integers": (3,)}),
+        Dat(
+            "p", "nodes", rng.random(n), None, {"gmsh:reals": (1.5,), "gmsh:integers": (3,)}
+        ),
         Dat("part", "nodes", rng.random((some.size, 2)), some),
         Dat("stress", "cells", rng.random((k, 3, 3)).astype(np.float32)),
         Dat("count", "cells", rng.integers(-(2**53), 2**53, k)),
@@ -206,7 +213,9 @@ def decorated(seed=0):
         Dat("one", "cells", rng.random((k, 1))),
         Dat("corner", "cells", rng.random((k, 3, 2))),
     ]
-    pairs = np.stack([rng.permutation(n)[:3], rng.permutation(n)[:3]], axis=1).astype(np.int32)
+    pairs = np.stack([rng.permutation(n)[:3], rng.permutation(n)[:3]], axis=1).astype(
+        np.int32
+    )
     attrs = {"dim": 1, "slave": 2, "master": 1, "affine": tuple(np.eye(4).ravel().tolist())}
     mesh, _ = assemble.assemble(
         points,
@@ -216,7 +225,9 @@ def decorated(seed=0):
         dats=dats,
         lists=[IndexList("gmsh:periodic", "nodes", pairs, attrs)],
     )
-    ref = Tag.from_ids("medit:ref", "nodes", rng.integers(0, 3, n), {1: "corner", 2: "rest"})
+    ref = Tag.from_ids(
+        "medit:ref", "nodes", rng.integers(0, 3, n), {1: "corner", 2: "rest"}
+    )
     other = Tag.from_ids("zone", "cells", rng.integers(-1, 3, k), {2: "two"})
     return mesh.with_(tags=[ref, other])
 
@@ -227,7 +238,9 @@ def binary4():
     def pack(layout, *values):
         return struct.pack(f"<{layout.replace('z', 'Q')}", *values)
 
-    entities = pack("4z", 0, 0, 1, 0) + pack("i6dz2izi", 3, 0, 0, 0, 1, 1, 0, 2, 5, -6, 1, -9)
+    entities = pack("4z", 0, 0, 1, 0) + pack(
+        "i6dz2izi", 3, 0, 0, 0, 1, 1, 0, 2, 5, -6, 1, -9
+    )
     nodes = pack("4z", 2, 4, 1, 9)
     nodes += pack("3iz2z6d", 2, 3, 0, 2, 9, 1, 0, 0, 0, 1, 0, 0)
     nodes += pack("3iz2z6d", 2, 4, 0, 2, 4, 5, 1, 1, 0, 0, 1, 0.125)
@@ -254,7 +267,9 @@ def binary2():
         return struct.pack(f"<{layout}", *values)
 
     nodes = b"".join(pack("i3d", i, i, i * i, 0.5) for i in (3, 1, 2))
-    elements = pack("3i", 2, 2, 2) + pack("6i", 1, 7, 1, 1, 2, 3) + pack("6i", 2, 8, 1, 1, 2, 3)
+    elements = (
+        pack("3i", 2, 2, 2) + pack("6i", 1, 7, 1, 1, 2, 3) + pack("6i", 2, 8, 1, 1, 2, 3)
+    )
     elements += pack("3i", 1, 1, 4) + pack("7i", 3, 9, 2, 1, 5, 1, 2)
     return b"".join(
         (

@@ -10,7 +10,9 @@ from meshprep.mesh.cells import shape_of
 
 # Irregular, so that nothing is exact in few digits and no cell is flat.
 _RANDOM = np.random.default_rng(7)
-PLANE = np.array([[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1], [0, 2], [1, 2], [2, 2]], float)
+PLANE = np.array(
+    [[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1], [0, 2], [1, 2], [2, 2]], float
+)
 PLANE = PLANE + 0.1 * _RANDOM.random(PLANE.shape)
 CUBE = np.array([[i & 1, i >> 1 & 1, i >> 2] for i in range(8)], float)
 CUBE = np.vstack([CUBE, CUBE[4:] + np.array([0, 0, 1]), [[0.5, 0.5, -1]]])
@@ -48,18 +50,26 @@ def plain_meshes() -> dict[str, Mesh]:
         "quads": _mesh(PLANE, ("quad", QUADS)),
         "mixed plane": _mesh(PLANE, ("triangle", TRIANGLES), ("quad", QUADS)),
         "mixed plane, turned": _mesh(PLANE, ("quad", QUADS), ("triangle", TRIANGLES)),
-        "with border": _mesh(PLANE, ("line", BORDER), ("triangle", TRIANGLES), ("quad", QUADS)),
+        "with border": _mesh(
+            PLANE, ("line", BORDER), ("triangle", TRIANGLES), ("quad", QUADS)
+        ),
         "surface": _mesh(surface, ("triangle", TRIANGLES), ("quad", QUADS)),
         "surface of triangles": _mesh(surface, ("triangle", TRIANGLES)),
         "lines": _mesh(PLANE, ("line", BORDER)),
         "tets": _mesh(SPACE, ("tetra", TETS)),
         "tets with skin": _mesh(SPACE, ("tetra", TETS), ("triangle", SKIN)),
         "tets, skin, edges": _mesh(
-            SPACE, ("line", [[0, 1]]), ("triangle", SKIN), ("tetra", TETS), ("vertex", [[0], [2]])
+            SPACE,
+            ("line", [[0, 1]]),
+            ("triangle", SKIN),
+            ("tetra", TETS),
+            ("vertex", [[0], [2]]),
         ),
         "hexes": _mesh(SPACE, ("hexahedron", HEXES)),
         "hexes with skin": _mesh(SPACE, ("quad", [[0, 2, 3, 1]]), ("hexahedron", HEXES)),
-        "mixed solid": _mesh(SPACE, ("hexahedron", HEX), ("wedge", WEDGES), ("pyramid", PYRAMID)),
+        "mixed solid": _mesh(
+            SPACE, ("hexahedron", HEX), ("wedge", WEDGES), ("pyramid", PYRAMID)
+        ),
         "mixed solid, turned": _mesh(
             SPACE, ("pyramid", PYRAMID), ("wedge", WEDGES), ("hexahedron", HEX)
         ),
@@ -92,7 +102,10 @@ def _floats(mesh: Mesh) -> tuple[list, list, list]:
     n = mesh.size("nodes")
     dats = [Dat("p", "nodes", r.random(n)), Dat("u", "nodes", r.random((n, 3)))]
     for s in mesh.cell_sets:
-        dats += [Dat("q", s.name, r.random(s.size)), Dat("w", s.name, r.random((s.size, 2)))]
+        dats += [
+            Dat("q", s.name, r.random(s.size)),
+            Dat("w", s.name, r.random((s.size, 2))),
+        ]
     return dats, [], []
 
 
@@ -112,7 +125,9 @@ def _single(mesh: Mesh) -> tuple[list, list, list]:
 def _integers(mesh: Mesh) -> tuple[list, list, list]:
     dats = [Dat("rank", "nodes", np.arange(mesh.size("nodes"), dtype="i4") - 3)]
     for kind in ("i8", "u1", "i2"):
-        dats += [Dat(f"n{kind}", s.name, np.arange(s.size).astype(kind)) for s in mesh.cell_sets]
+        dats += [
+            Dat(f"n{kind}", s.name, np.arange(s.size).astype(kind)) for s in mesh.cell_sets
+        ]
     return dats, [], []
 
 
@@ -131,7 +146,13 @@ def _partial(mesh: Mesh) -> tuple[list, list, list]:
 
 def _text(mesh: Mesh) -> tuple[list, list, list]:
     return (
-        [Dat("word", "nodes", np.array(["a", "bc"] * mesh.size("nodes"))[: mesh.size("nodes")])],
+        [
+            Dat(
+                "word",
+                "nodes",
+                np.array(["a", "bc"] * mesh.size("nodes"))[: mesh.size("nodes")],
+            )
+        ],
         [],
         [],
     )
@@ -152,32 +173,44 @@ def _named_groups(mesh: Mesh) -> tuple[list, list, list]:
     tags = []
     for s in mesh.cell_sets:
         names = {5: f"wall of {s.cell_type}", 9: f"in {s.cell_type}"}
-        tags.append(Tag.from_ids("physical", s.name, np.where(np.arange(s.size) % 2, 5, 9), names))
+        tags.append(
+            Tag.from_ids("physical", s.name, np.where(np.arange(s.size) % 2, 5, 9), names)
+        )
     return [], tags, []
 
 
 def _groups(mesh: Mesh) -> tuple[list, list, list]:
-    tags = [Tag.from_ids("medit:ref", s.name, np.arange(s.size) % 3) for s in mesh.cell_sets]
+    tags = [
+        Tag.from_ids("medit:ref", s.name, np.arange(s.size) % 3) for s in mesh.cell_sets
+    ]
     tags.append(Tag.from_ids("medit:ref", "nodes", np.arange(mesh.size("nodes")) % 2 * 4))
     return [], tags, []
 
 
 def _two_tags(mesh: Mesh) -> tuple[list, list, list]:
     tags = [Tag.from_ids("physical", s.name, np.full(s.size, 2)) for s in mesh.cell_sets]
-    tags += [Tag.from_ids("zone of mine", s.name, np.arange(s.size) + 1) for s in mesh.cell_sets]
+    tags += [
+        Tag.from_ids("zone of mine", s.name, np.arange(s.size) + 1) for s in mesh.cell_sets
+    ]
     return [], tags, []
 
 
 def _several_groups(mesh: Mesh) -> tuple[list, list, list]:
     s = mesh.cell_sets[0]
     values = np.arange(s.size, dtype=np.int32) % 2
-    return [], [Tag("physical", s.name, values, np.array([0, 2, 3]), np.array([1, 2, 3]))], []
+    return (
+        [],
+        [Tag("physical", s.name, values, np.array([0, 2, 3]), np.array([1, 2, 3]))],
+        [],
+    )
 
 
 def _border_groups(mesh: Mesh) -> tuple[list, list, list]:
     top = mesh.sets["cells"].parts or ("cells",)
     tags = [
-        Tag.from_ids("su2:tag", s.name, np.arange(s.size) % 2 + 1, {1: "inlet", 2: "outer wall"})
+        Tag.from_ids(
+            "su2:tag", s.name, np.arange(s.size) % 2 + 1, {1: "inlet", 2: "outer wall"}
+        )
         for s in mesh.cell_sets
         if s.name not in top
     ]

@@ -24,16 +24,24 @@ def c_mesh(i_parts=4, j_parts=3):
             if j == 0 and i < i_parts:
                 edges.append((node(i, 0), node(i + 1, 0), cell(ni - 1 - i, 0), cell(i, 0)))
             if j < j_parts - 1:
-                edges.append((node(i, j + 1), node(i + 1, j + 1), cell(i, j), cell(i, j + 1)))
+                edges.append(
+                    (node(i, j + 1), node(i + 1, j + 1), cell(i, j), cell(i, j + 1))
+                )
             if i < ni - 1:
-                edges.append((node(i + 1, j), node(i + 1, j + 1), cell(i + 1, j), cell(i, j)))
-    bedges += [(node(i, 0), node(i + 1, 0), cell(i, 0), 1) for i in range(i_parts, 2 * i_parts)]
+                edges.append(
+                    (node(i + 1, j), node(i + 1, j + 1), cell(i + 1, j), cell(i, j))
+                )
+    bedges += [
+        (node(i, 0), node(i + 1, 0), cell(i, 0), 1) for i in range(i_parts, 2 * i_parts)
+    ]
     bedges += [(node(ni, j), node(ni, j + 1), cell(ni - 1, j), 2) for j in range(j_parts)]
     bedges += [
         (node(i + 1, j_parts), node(i, j_parts), cell(i, j_parts - 1), 2)
         for i in reversed(range(ni))
     ]
-    bedges += [(node(0, j + 1), node(0, j), cell(0, j), 2) for j in reversed(range(j_parts))]
+    bedges += [
+        (node(0, j + 1), node(0, j), cell(0, j), 2) for j in reversed(range(j_parts))
+    ]
     return x, np.array(cells), np.array(edges), np.array(bedges)
 
 

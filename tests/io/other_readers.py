@@ -25,7 +25,14 @@ MIDDLES = {
     "wedge18": [(0, 1, 4, 3), (1, 2, 5, 4), (2, 0, 3, 5)],
     "hexahedron24": [(0, 3, 4, 7), (1, 2, 5, 6), (0, 1, 4, 5), (2, 3, 6, 7)],
     "hexahedron27": [
-        *[(0, 3, 4, 7), (1, 2, 5, 6), (0, 1, 4, 5), (2, 3, 6, 7), (0, 1, 2, 3), (4, 5, 6, 7)],
+        *[
+            (0, 3, 4, 7),
+            (1, 2, 5, 6),
+            (0, 1, 4, 5),
+            (2, 3, 6, 7),
+            (0, 1, 2, 3),
+            (4, 5, 6, 7),
+        ],
         tuple(range(8)),
     ],
 }
@@ -103,7 +110,9 @@ def vtk(path, format_name: str) -> Seen:
     grids = list(_grids(reader.GetOutputDataObject(0)))
     cells, values = [], []
     for grid in grids:
-        cells += [_vtk_cell(grid.GetCell(i), format_name) for i in range(grid.GetNumberOfCells())]
+        cells += [
+            _vtk_cell(grid.GetCell(i), format_name) for i in range(grid.GetNumberOfCells())
+        ]
         values.append(_vtk_values(grid.GetCellData(), support))
     first = grids[0]
     joined = {key: np.concatenate([v[key] for v in values]) for key in values[0]}
@@ -133,7 +142,12 @@ def _vtk_values(data, support) -> dict[str, np.ndarray]:
 
 # How the names of VTK's classes end; readers of lines make polygons of two corners.
 _VTK_SHAPES = {"Vertex": "vertex", "Line": "line", "Edge": "line", "Polygon": "line"}
-_VTK_SHAPES |= {"Triangle": "triangle", "Quad": "quad", "Tetra": "tetra", "Pyramid": "pyramid"}
+_VTK_SHAPES |= {
+    "Triangle": "triangle",
+    "Quad": "quad",
+    "Tetra": "tetra",
+    "Pyramid": "pyramid",
+}
 _VTK_SHAPES |= {"Wedge": "wedge", "Hexahedron": "hexahedron"}
 
 
@@ -150,7 +164,8 @@ def _vtk_cell(cell, format_name: str) -> tuple[str, list[int]]:
     whole = frozenset(range(corners))
     places = [tuple(part) for part in parts_of(cell_type)[corners:]]
     row = [
-        ids[-1] if frozenset(p) == whole else found[frozenset(ids[i] for i in p)] for p in places
+        ids[-1] if frozenset(p) == whole else found[frozenset(ids[i] for i in p)]
+        for p in places
     ]
     return cell_type, [*ids[:corners], *row]
 
@@ -202,7 +217,9 @@ def _gmsh_model(module) -> Seen:
         names = [module.model.getPhysicalName(dim, g) or str(g) for g in groups]
         for kind, elements, nodes in zip(*mesh.getElements(dim, entity), strict=True):
             cell_type, columns = _gmsh_type(module, kind)
-            for element, row in zip(elements, np.reshape(nodes, (len(elements), -1)), strict=True):
+            for element, row in zip(
+                elements, np.reshape(nodes, (len(elements), -1)), strict=True
+            ):
                 ids = [place[int(row[c])] for c in columns]
                 found[int(element)] = cell_type, ids, ", ".join(names)
     elements = sorted(found)
@@ -216,7 +233,12 @@ def _gmsh_model(module) -> Seen:
     )
 
 
-_GMSH_SHAPES = {"Line": "line", "Triangle": "triangle", "Quadrilateral": "quad", "Point": "vertex"}
+_GMSH_SHAPES = {
+    "Line": "line",
+    "Triangle": "triangle",
+    "Quadrilateral": "quad",
+    "Point": "vertex",
+}
 _GMSH_SHAPES |= {"Tetrahedron": "tetra", "Pyramid": "pyramid", "Prism": "wedge"}
 _GMSH_SHAPES |= {"Hexahedron": "hexahedron"}
 
@@ -242,7 +264,9 @@ def _gmsh_views(module, place, elements) -> tuple[dict, dict]:
         kind, tags, data, _, width = module.view.getHomogeneousModelData(view, 0)
         on_nodes = kind == "NodeData"
         where = place if on_nodes else rows
-        out = values[0 if on_nodes else 1].setdefault(name, np.full((len(where), width), np.nan))
+        out = values[0 if on_nodes else 1].setdefault(
+            name, np.full((len(where), width), np.nan)
+        )
         out[[where[int(t)] for t in tags]] = np.reshape(data, (len(tags), -1))
     return values
 

@@ -89,7 +89,9 @@ def test_types_of_elements_are_kept(tmp_path):
     )
     assert "*ELSET, ELSET=both\n12, 13\n" in text
     assert lists_of(io.read(tmp_path / "b.inp"))["both", "triangle"] == [0]
-    with pytest.raises(MeshprepError, match="the names of the groups 'abaqus:type' on 'quad'"):
+    with pytest.raises(
+        MeshprepError, match="the names of the groups 'abaqus:type' on 'quad'"
+    ):
         io.write(mesh, tmp_path / "b.vtu")
 
 
@@ -107,7 +109,9 @@ def test_types_that_change_from_element_to_element(tmp_path):
 def test_numbers_go_into_the_plan(tmp_path):
     mesh = replace(generate("delaunay2d", cells=50), tags=())
     begin = {"nodes": 7, "line": 1000, "cells": 10}
-    numbers = {name: 3 * np.arange(mesh.size(name)) + first for name, first in begin.items()}
+    numbers = {
+        name: 3 * np.arange(mesh.size(name)) + first for name, first in begin.items()
+    }
     mesh = mesh.with_(dats=[Dat("label", name, values) for name, values in numbers.items()])
     assert io.write(mesh, tmp_path / "a.inp") == []
     assert main(["reorder", str(tmp_path / "a.inp"), "-q"]) == 0
@@ -121,7 +125,9 @@ def test_numbers_go_into_the_plan(tmp_path):
 def test_names_with_commas_are_refused(tmp_path):
     """They were cut at the comma."""
     refused(
-        DECK.replace("NSET=left", 'NSET="le,ft"'), tmp_path / "a.inp", "has a name with a comma"
+        DECK.replace("NSET=left", 'NSET="le,ft"'),
+        tmp_path / "a.inp",
+        "has a name with a comma",
     )
 
 
@@ -165,14 +171,30 @@ BAD = {
     "element 11 of type CPS3 is of type 'triangle', which has 3 nodes, but has 4": DECK.replace(
         "11, 1, 2, 3", "11, 1, 2, 3, 4"
     ),
-    "holds elements of type CPX9": DECK.replace("CPS3", "CPX9"),
-    "*NSET more takes in the set 'LEFT', which is not there": DECK.replace("NSET=left", "NSET=l"),
+    "there are only elements of the types SPRINGA": "*NODE\n1, 0., 0.\n2, 1., 0.\n"
+    "*ELEMENT, TYPE=SPRINGA\n1, 1, 2\n",
+    "*ELEMENT has no TYPE=": DECK.replace("TYPE=CPS3", "ELSET=a"),
+    "*NSET more takes in the set 'LEFT', which is not there": DECK.replace(
+        "NSET=left", "NSET=l"
+    ),
     "names element 99, which is not there": DECK.replace("Right, 12", "Right, 99"),
     "names node 99, which is not there": DECK.replace("11, 1, 2, 3", "11, 1, 2, 99"),
-    "node 6 has 4 coordinates": DECK.replace("6, 2., 1.", "6, 2., 1., 0., 1."),
+    "line 10: node 6 has 7 coordinates": DECK.replace("6, 2.", "6, 2., 1., 0., 0., 0., 1."),
+    "*NODE: '1.5' is no number of a node": DECK.replace("6, 2., 1.", "1.5, 2., 1."),
+    "*NODE: '1_0' is no number": DECK.replace("6, 2., 1.", "6, 1_0, 1."),
+    "'9223372036854775808' is no number of a node or": DECK.replace(
+        "13, 2, 15", "13, 9223372036854775808, 15"
+    ),
+    "'9223372036854775807' is no number of a node or": DECK.replace(
+        "12, 2, 4, 3", "12, 2, 9223372036854775807, 3"
+    ),
+    "'\u0663' is no number of a node or an element": DECK.replace(
+        "12, 2, 4, 3", "12, 2, 4, \u0663"
+    ),
     "node 4 stands twice": DECK.replace("6, 2., 1.", "4, 2., 1."),
     "element 11 stands twice": DECK.replace("13, 2, 15", "11, 2, 15"),
-    "line 25: *ELEMENT: more.inp does not exist": DECK + "*ELEMENT, TYPE=CPS3, INPUT=more.inp\n",
+    "line 25: *ELEMENT: more.inp does not exist": DECK
+    + "*ELEMENT, TYPE=CPS3, INPUT=more.inp\n",
     "in the coordinates SYSTEM=C": DECK.replace("*NODE, NSET=every", "*NODE, SYSTEM=C"),
     "*NSET rim is the nodes of the elements both": DECK + "*NSET, NSET=rim, ELSET=both\n",
     "*NSET n generates '4, 1, -1'": DECK + "*NSET, NSET=n, GENERATE\n4, 1, -1\n",
@@ -198,7 +220,9 @@ def test_the_middle_of_a_line_stands_between_its_ends(tmp_path):
 
 def test_what_is_left_out_is_nothing(tmp_path):
     """Coordinates are 0 then, and ranges have the elements that there are."""
-    text = DECK.replace("6, 2., 1.", "6, 2., 1., .5").replace("11, 13, 2", "11, 3000000000, 2")
+    text = DECK.replace("6, 2., 1.", "6, 2., 1., .5").replace(
+        "11, 13, 2", "11, 3000000000, 2"
+    )
     mesh = read(text, tmp_path / "a.inp")
     assert mesh.coordinates[:, 2].tolist() == [0, 0, 0, 0, 0, 0.5]
     assert lists_of(mesh)["row", "triangle"] == [0]
@@ -291,18 +315,46 @@ def test_numbers_in_loads_and_conditions_follow(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("*GADGET\n7, 1.\n", "line 25: cannot tell whether '7' of *GADGET is a node or an element"),
+        (
+            "*GADGET\n7, 1.\n",
+            "line 26: cannot tell whether '7' of *GADGET is a node or an element",
+        ),
         ("*NODE PRINT, NSET=7\nU\n", "line 25: cannot tell what NSET=7 is"),
         ("*CLOAD\n77, 1, 1.\n", "names node 77, which is not there"),
-        ("*PART, NAME=a\n*END PART\n*PART, NAME=b\n", "line 27: has the parts a and b: several"),
-        ("*EQUATION\nx\n", "line 25: line 1 of *EQUATION: invalid literal"),
-        ("*NODE\n91, 0., 0.\n92, 1x, 0.\n", "line 25: line 2 of *NODE: could not convert"),
-        ("*NSET, NSET=self\nself\n", "*NSET self takes in the set 'self', which is not there"),
+        (
+            "*PART, NAME=a\n*END PART\n*PART, NAME=b\n",
+            "line 27: has the parts a and b: several",
+        ),
+        ("*EQUATION\nx\n", "line 26: *EQUATION: 'x' is no number of terms"),
+        ("*NODE\n91, 0., 0.\n92, 1x, 0.\n", "line 27: *NODE: '1x' is no number"),
+        (
+            "*NSET, NSET=self\nself\n",
+            "*NSET self takes in the set 'self', which is not there",
+        ),
         ("*INCLUDE, INPUT=a.inp\n", "*INCLUDE of a.inp takes itself in"),
     ],
 )
 def test_what_cannot_be_told_is_refused_by_line(lines, said, tmp_path):
     assert said in refused(DECK + lines, tmp_path / "a.inp")
+
+
+def test_files_of_other_programs_are_told(tmp_path):
+    ucd = "# from AVS UCD\n3 1 0 0 0\n1 0 0 0\n2 1 0 0\n3 0 1 0\n1 0 tri 1 2 3\n"
+    said = refused(ucd, tmp_path / "a.inp", "this is no deck of Abaqus or CalculiX")
+    assert "meshio convert --input-format avsucd a.inp new.vtu" in said
+    refused(b"\7*AB\0\0\1*7, 1\n*X\n7", tmp_path / "b.inp", "is no text: it has zero bytes")
+
+
+def test_pyramids_are_cells(tmp_path):
+    """Of a pyramid and a hexahedron below it."""
+    square = ["0,0", "1,0", "1,1", "0,1"]
+    points = [f"{at},{z}" for z in (0, 1) for at in square] + [".5,.5,2"]
+    nodes = "".join(f"{i}, {at}\n" for i, at in enumerate(points, 1))
+    text = f"*NODE\n{nodes}*ELEMENT, TYPE=C3D8\n1, 1, 2, 3, 4, 5, 6, 7, 8\n"
+    mesh = read(text + "*ELEMENT, TYPE=C3D5\n2, 5, 6, 7, 8, 9\n", tmp_path / "a.inp")
+    assert mesh.cell_map("pyramid").table.tolist() == [[4, 5, 6, 7, 8]]
+    io.write(mesh, tmp_path / "b.inp")
+    assert "*ELEMENT, TYPE=C3D5\n2, 5, 6, 7, 8, 9\n" in (tmp_path / "b.inp").read_text()
 
 
 def test_files_that_are_taken_in_stand_in_their_place(tmp_path):
@@ -314,29 +366,53 @@ def test_files_that_are_taken_in_stand_in_their_place(tmp_path):
     mesh = read(text + "*INCLUDE, INPUT=load.inp\n*END STEP\n", tmp_path / "a.inp")
     io.write(mesh, tmp_path / "b.inp")
     assert (
-        (tmp_path / "b.inp").read_text().endswith("** of the load\n*CLOAD\n15, 1, 3.\n*END STEP\n")
+        (tmp_path / "b.inp")
+        .read_text()
+        .endswith("** of the load\n*CLOAD\n15, 1, 3.\n*END STEP\n")
     )
     assert mesh.coordinates.tolist() == read(DECK, tmp_path / "c.inp").coordinates.tolist()
 
 
 def test_one_part_and_its_assembly(tmp_path):
-    text = "*PART, NAME=P\n" + DECK[DECK.index("*NODE") :] + "*END PART\n*ASSEMBLY, NAME=A\n"
-    text += "*INSTANCE, NAME=P-1, PART=P\n*END INSTANCE\n*NSET, NSET=left, INSTANCE=P-1\n6,\n"
+    text = (
+        "*PART, NAME=P\n" + DECK[DECK.index("*NODE") :] + "*END PART\n*ASSEMBLY, NAME=A\n"
+    )
+    text += (
+        "*INSTANCE, NAME=P-1, PART=P\n*END INSTANCE\n*NSET, NSET=left, INSTANCE=P-1\n6,\n"
+    )
     text += "*END ASSEMBLY\n*BOUNDARY\nleft, 1, 1\n"
     mesh = read(text, tmp_path / "a.inp")
     assert [i.index.tolist() for i in mesh.lists if i.name == "left"] == [[0, 2], [5]]
     assert io.write(without_numbers(mesh.renumber(MOVED)), tmp_path / "b.inp") == []
-    assert "*NSET, NSET=left, INSTANCE=P-1\n1\n*END ASSEMBLY\n" in (tmp_path / "b.inp").read_text()
+    assert (
+        "*NSET, NSET=left, INSTANCE=P-1\n1\n*END ASSEMBLY\n"
+        in (tmp_path / "b.inp").read_text()
+    )
 
 
 BEAM = """*NODE, NSET=All
 {nodes}*ELEMENT, TYPE=C3D8, ELSET=Eall
-{elements}*NSET, NSET=Fix, GENERATE
+{elements}*INCLUDE, INPUT=more.txt
+*ELEMENT, TYPE=C3D8, ELSET=Over
+50, 13, 17, 19, 15, 14, 18, 20, 16
+*ELEMENT, TYPE=SPRINGA, ELSET=Springs
+3, 22, 1
+*SPRING, ELSET=Springs
+
+20.
+*ELEMENT, TYPE=MASS, ELSET=Weights
+60, 23
+*MASS, ELSET=Weights
+2.
+*NSET, NSET=Fix, GENERATE
 1, 4, 1
 *MATERIAL, NAME=M
 *ELASTIC
 1000., 0.3
 *SOLID SECTION, ELSET=Eall, MATERIAL=M
+*SOLID SECTION, ELSET=Over, MATERIAL=M
+*EQUATION
+*INCLUDE, INPUT=equal.txt
 *BOUNDARY
 Fix, 1, 3
 *STEP
@@ -345,7 +421,7 @@ Fix, 1, 3
 21, 2, 1.5
 24, 3, -0.5
 *DLOAD
-3, P2, 0.7
+13, P2, 0.7
 *NODE PRINT, NSET=All
 U
 *END STEP
@@ -375,12 +451,16 @@ def test_calculix_finds_the_same(tmp_path):
     points = [(x, y, z) for x in range(6) for y in (0, 1) for z in (0, 1)]
     rows = [[4 * i + j for j in (1, 5, 7, 3, 2, 6, 8, 4)] for i in range(5)]
     nodes = "".join(f"{i}, {x}.25, {y}., {z}.\n" for i, (x, y, z) in enumerate(points, 1))
-    elements = "".join(f"{i}, {', '.join(map(str, r))}\n" for i, r in enumerate(rows, 1))
+    lines = [f"{10 + i}, {', '.join(map(str, r))}\n" for i, r in enumerate(rows, 1)]
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
     old, new = tmp_path / "old/beam.inp", tmp_path / "new/beam.inp"
-    old.write_text(BEAM.format(nodes=nodes, elements=elements))
-    assert main(["reorder", str(old), "-o", str(new), "-q", "--method", "hilbert"]) == 0
+    # elements that go on in another file, an equation, a layer, a spring and a weight
+    old.write_text(BEAM.format(nodes=nodes, elements="".join(lines[:2])))
+    (tmp_path / "old/more.txt").write_text("".join(lines[2:]))
+    (tmp_path / "old/equal.txt").write_text("2\n21, 2, 1., 22, 2, -1.\n")
+    command = ["reorder", str(old), "-o", str(new), "-q", "--method", "hilbert"]
+    assert main([*command, "--loop", "cells:nodes"]) == 0
     assert (
         io.read(new).cell_map("cells").table.tolist()
         != io.read(old).cell_map("cells").table.tolist()

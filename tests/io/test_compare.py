@@ -56,9 +56,15 @@ PHYSICAL, PAIRS = mesh().tags[0], mesh().lists[0]
     [
         (mesh(points=np.vstack([POINTS, [[3, 3]]]), dats=[N]), "5 nodes became 6"),
         (mesh(skip=["line"]), "set 'line' is missing"),
-        (mesh(order=("quad", "triangle")), "the cell types stand in another order (quad and tri"),
+        (
+            mesh(order=("quad", "triangle")),
+            "the cell types stand in another order (quad and tri",
+        ),
         (with_table("quad", [[0, 1, 2, 4]]), "cell 1 of set 'quad' changed its nodes"),
-        (with_table("triangle", [[1, 4, 2], [4, 0, 1]]), "cell 2 of set 'triangle' changed its n"),
+        (
+            with_table("triangle", [[1, 4, 2], [4, 0, 1]]),
+            "cell 2 of set 'triangle' changed its n",
+        ),
         (with_table("line", [[0, 1]]), "set 'line' of (2, 2) nodes became (1, 2)"),
         (mesh(points=moved(POINTS, (3, 1), 1 + 1e-15)), "node 4 moved"),
         (mesh(points=moved(POINTS, (4, 0), np.nan)), "node 5 moved"),
@@ -66,10 +72,22 @@ PHYSICAL, PAIRS = mesh().tags[0], mesh().lists[0]
         (mesh(dats=[N]), "values 't' on 'nodes' are missing"),
         (mesh(dats=[T, N, Dat("u", "quad", np.ones(1))]), "values 'u' on 'quad' are new"),
         (mesh(dats=[T, N, LATER]), "values 'n' on 'triangle' are new"),
-        (mesh(dats=[T, replace(N, values=np.array([7.0, 8]))]), "changed from int64 to float64"),
-        (mesh(dats=[replace(T, values=np.ones((5, 2))), N]), "changed shape from (5,) to (5, 2)"),
-        (mesh(dats=[replace(T, values=np.arange(5.0)[::-1]), N]), "'nodes' changed at element 1"),
-        (mesh(dats=[T, replace(N, values=np.array([7, 9]))]), "'triangle' changed at element 2"),
+        (
+            mesh(dats=[T, replace(N, values=np.array([7.0, 8]))]),
+            "changed from int64 to float64",
+        ),
+        (
+            mesh(dats=[replace(T, values=np.ones((5, 2))), N]),
+            "changed shape from (5,) to (5, 2)",
+        ),
+        (
+            mesh(dats=[replace(T, values=np.arange(5.0)[::-1]), N]),
+            "'nodes' changed at element 1",
+        ),
+        (
+            mesh(dats=[T, replace(N, values=np.array([7, 9]))]),
+            "'triangle' changed at element 2",
+        ),
         (
             mesh(dats=[T, Dat("n", "triangle", np.array([7]), np.array([0]))]),
             "values 'n' on 'triangle' changed at element 2",
@@ -80,11 +98,15 @@ PHYSICAL, PAIRS = mesh().tags[0], mesh().lists[0]
             "groups 'new' on 'quad' are new",
         ),
         (
-            mesh(tags=[Tag.from_ids("physical", "triangle", np.array([5, 5]), {5: "wall"})]),
+            mesh(
+                tags=[Tag.from_ids("physical", "triangle", np.array([5, 5]), {5: "wall"})]
+            ),
             "groups 'physical' on 'triangle' changed at element 2",
         ),
         (
-            mesh(tags=[Tag.from_ids("physical", "triangle", np.array([6, 0]), {5: "wall"})]),
+            mesh(
+                tags=[Tag.from_ids("physical", "triangle", np.array([6, 0]), {5: "wall"})]
+            ),
             "groups 'physical' on 'triangle' changed at element 1",
         ),
         (
@@ -93,7 +115,10 @@ PHYSICAL, PAIRS = mesh().tags[0], mesh().lists[0]
         ),
         (mesh(lists=[]), "index list 'pairs' on 'nodes' is missing"),
         (mesh(lists=[PAIRS, PAIRS]), "index list 'pairs' on 'nodes' is new"),
-        (mesh(lists=[replace(PAIRS, index=np.array([[1, 0]]))]), "'pairs' on 'nodes' changed"),
+        (
+            mesh(lists=[replace(PAIRS, index=np.array([[1, 0]]))]),
+            "'pairs' on 'nodes' changed",
+        ),
     ],
 )
 def test_each_part_counts(found, said):
@@ -125,7 +150,10 @@ def test_the_type_of_cells_counts():
         ),
         (mesh(lists=[PAIRS, PAIRS]), "index list 'pairs' on 'nodes' is new"),
         (mesh(tags=[replace(PHYSICAL, names={6: "x"})]), "changed their names"),
-        (mesh(dats=[replace(T, values=np.ones(5))]), "values 't' on 'nodes' changed at element 1"),
+        (
+            mesh(dats=[replace(T, values=np.ones(5))]),
+            "values 't' on 'nodes' changed at element 1",
+        ),
         (mesh(points=moved(POINTS, (0, 0), 1)), "node 1 moved"),
         (mesh(skip=["coordinates"]), "the coordinates are missing"),
     ],
@@ -145,7 +173,9 @@ def test_accepted_losses_are_what_is_missing_alone(found, said):
         mesh(dats=[T, N, Dat("label", "triangle", np.array([1, 2]))]),
         mesh(tags=[PHYSICAL, Tag.from_ids("none", "quad", np.array([0]))]),
         mesh(
-            tags=[Tag("physical", "triangle", np.array([1, 0]), [0, 0, 1], [5], {5: "wall"})],
+            tags=[
+                Tag("physical", "triangle", np.array([1, 0]), [0, 0, 1], [5], {5: "wall"})
+            ],
         ),
     ],
 )
@@ -159,7 +189,10 @@ def test_missing_values_are_nan_and_equal():
     full = Dat("t", "nodes", moved(np.full(5, np.nan), 2, 3.0))
     assert difference(mesh(dats=[part]), mesh(dats=[full])) is None
     whole = Dat("n", "triangle", np.array([7]), np.array([0]))
-    assert difference(mesh(dats=[whole]), mesh(dats=[replace(N, values=np.array([7, 0]))])) is None
+    assert (
+        difference(mesh(dats=[whole]), mesh(dats=[replace(N, values=np.array([7, 0]))]))
+        is None
+    )
     other = replace(full, values=moved(full.values, 1, 0.0))
     assert "changed at element 2" in difference(mesh(dats=[part]), mesh(dats=[other]))
 
@@ -181,13 +214,17 @@ def test_values_on_sets_that_no_file_has_do_not_count():
     values = Dat("t", "sides", np.ones(2))
     known = mesh()
     sets = [*known.sets.values(), ElementSet("sides", 2)]
-    found = Mesh(sets, list(known.maps.values()), [*known.dats, values], known.tags, known.lists)
+    found = Mesh(
+        sets, list(known.maps.values()), [*known.dats, values], known.tags, known.lists
+    )
     assert difference(known, found) is None
 
 
 def graph(sizes=(2, 3), name="m", to="b", table=((0, 1), (2, 0)), dats=()):
     sets = [ElementSet(n, size) for n, size in zip(("a", "b"), sizes, strict=True)]
-    return Mesh([*sets, ElementSet("c", 3)], [SetMap(name, "a", to, np.array(table))], dats=dats)
+    return Mesh(
+        [*sets, ElementSet("c", 3)], [SetMap(name, "a", to, np.array(table))], dats=dats
+    )
 
 
 @pytest.mark.parametrize(

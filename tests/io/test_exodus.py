@@ -27,18 +27,26 @@ def blocked(numbers=(10, 20), names=("core", "tip of it")):
     blocks = [
         Block("hexahedron", hexes, tags={"exodus:block": ids}),
         Block(
-            "pyramid", np.array([[8, 9, 11, 10, 12]]), tags={"exodus:block": np.array(numbers[1:])}
+            "pyramid",
+            np.array([[8, 9, 11, 10, 12]]),
+            tags={"exodus:block": np.array(numbers[1:])},
         ),
     ]
     mesh, _ = assemble(POINTS, blocks)
     tags = [
         Tag.from_ids("exodus:block", "hexahedron", ids, {numbers[0]: names[0]}),
-        Tag.from_ids("exodus:block", "pyramid", np.array(numbers[1:]), {numbers[1]: names[1]}),
+        Tag.from_ids(
+            "exodus:block", "pyramid", np.array(numbers[1:]), {numbers[1]: names[1]}
+        ),
     ]
     dats = [Dat("q", s.name, np.arange(s.size) + 0.5) for s in mesh.cell_sets]
     lists = [
-        IndexList("the top", "nodes", np.array([12, 8]), {"kind": "point_set", "number": 7}),
-        IndexList("node set 3", "nodes", np.array([0, 1]), {"kind": "point_set", "number": 3}),
+        IndexList(
+            "the top", "nodes", np.array([12, 8]), {"kind": "point_set", "number": 7}
+        ),
+        IndexList(
+            "node set 3", "nodes", np.array([0, 1]), {"kind": "point_set", "number": 3}
+        ),
     ]
     dats.append(Dat("coordinates", "nodes", POINTS))
     return Mesh(mesh.sets.values(), mesh.maps.values(), dats, tags, lists)
@@ -63,7 +71,11 @@ def test_numbers_and_names_are_kept(tmp_path):
             [1.5],
             [0.5],
         ]
-        assert [file[f"connect{b}"].elem_type for b in (1, 2, 3)] == ["HEX8", "HEX8", "PYRAMID"]
+        assert [file[f"connect{b}"].elem_type for b in (1, 2, 3)] == [
+            "HEX8",
+            "HEX8",
+            "PYRAMID",
+        ]
     back = io.read(tmp_path / "a.e")
     assert back.tag("exodus:block", "hexahedron").first_ids().tolist() == [10, 11]
     assert dict(back.tag("exodus:block", "hexahedron").names) == {10: "core"}
@@ -81,9 +93,9 @@ def test_coordinates_and_values_of_nodes_in_one_variable_each(tmp_path):
     io.write(mesh.with_(dats=more), tmp_path / "a.e")
     with netCDF4.Dataset(tmp_path / "a.e", "a") as file:
         file.createVariable("coord", "f8", ("num_dim", "num_nodes"))[:] = points.T
-        file.createVariable("vals_nod_var", "f8", ("time_step", "num_nod_var", "num_nodes"))[0] = (
-            values
-        )
+        file.createVariable(
+            "vals_nod_var", "f8", ("time_step", "num_nod_var", "num_nodes")
+        )[0] = values
         for i in (1, 2):
             file.renameVariable(f"vals_nod_var{i}", f"vals_nod_var{i + 7}")
     made = io.read(tmp_path / "a.e")
@@ -142,17 +154,17 @@ def test_what_is_dropped_is_all_said(tmp_path, capsys):
     io.write(blocked(), tmp_path / "a.e")
     with netCDF4.Dataset(tmp_path / "a.e", "a") as file:
         file.createDimension("num_side_ss1", 1)
-        for name in ("elem_ss1", "side_ss1", "dist_fact_ss1"):
+        for name in ("elem_ss1", "side_ss1", "edge_es1"):
             file.createVariable(name, "i4", ("num_side_ss1",))[:] = 2
-        file.createVariable("attrib1", "f8", ("num_el_in_blk1",))[:] = 1.0
+        file.createVariable("attribute1", "f8", ("num_el_in_blk1",))[:] = 1.0
     words = ["reorder", str(tmp_path / "a.e"), "--block-size", "2"]
     assert main(words) == 2
-    told = "distribution factors of the side set 'side set 1' (not read)"
+    told = "'edge_es1' (not read)"
     assert told in capsys.readouterr().err
     assert main([*words, "--drop"]) == 0
     err = capsys.readouterr().err
-    assert "dropped, as a-reordered.e cannot carry it: distribution factors of the side" in err
-    assert "dropped, as a-reordered.e cannot carry it: 'attrib1' (not read)" in err
+    assert "dropped, a-reordered.e is written without it: 'edge_es1' (not read)" in err
+    assert "dropped, a-reordered.e is written without it: 'attribute1' (not read)" in err
     # The two blocks of hexahedra have a cell each, so that no order mixes them.
     new = io.read(tmp_path / "a-reordered.e")
     assert sorted(new.tag("exodus:block", "hexahedron").first_ids().tolist()) == [10, 11]
@@ -175,7 +187,7 @@ def add(path, name, values, kind="i4", **attributes):
     [
         ("ebconn1", [[1, 2]], "'ebconn1'"),
         ("vals_glo_var", [[1.0]], "'vals_glo_var'"),
-        ("dist_fact_ns1", [0.5, 2], "'dist_fact_ns1'"),
+        ("dist_fact_ns7", [0.5, 2], "'dist_fact_ns7'"),
         ("elem_els1", [1], "'elem_els1'"),
         ("elem_num_map", [5, 6], "'elem_num_map'"),
     ],
@@ -206,6 +218,15 @@ def test_polyhedra_and_polygons_are_refused(tmp_path):
         file.renameVariable("connect3", "gone")
     add(tmp_path / "b.e", "connect3", [1, 2, 3, 4], elem_type="nsided")
     refusal(tmp_path / "b.e", "are of type nsided, whose nodes are not in rows")
+
+
+def test_block_0_is_called_so_in_errors(tmp_path):
+    """In memory it has another number, as 0 is no group."""
+    io.write(blocked(), tmp_path / "a.e")
+    with netCDF4.Dataset(tmp_path / "a.e", "a") as file:
+        file["eb_prop1"][0] = 0
+        file["connect1"].elem_type = "BEX_QUAD"
+    refusal(tmp_path / "a.e", "elements of block 0 are of type BEX_QUAD")
 
 
 def test_numbers_of_nodes_and_elements_and_the_time_are_kept(tmp_path):
@@ -255,7 +276,9 @@ def test_nodes_of_second_order_stand_as_exodus_has_them(kind, tmp_path):
         first = file["connect1"][0] - 1
     table = mesh.cell_map("cells").table[0]
     # Edges of the base, upright ones, edges of the top; ours has the upright ones last.
-    low, top, upright = np.split(table[corners : corners + sum(edges)], np.cumsum(edges)[:2])
+    low, top, upright = np.split(
+        table[corners : corners + sum(edges)], np.cumsum(edges)[:2]
+    )
     start = [*table[:corners], *low, *upright, *top]
     assert first[: len(start)].tolist() == start
     assert np.array_equal(
@@ -284,26 +307,11 @@ def test_names_of_every_script_and_length_are_kept(tmp_path):
         assert words(file["eb_names"]) == ["entrée n° 1", "", long]
         assert words(file["ns_names"]) == ["the top ü", "node set 3 ü"]
         assert words(file["name_elem_var"]) == ["q of ε"]
-        assert len(file.dimensions["len_name"]) == len(long) + 1 == file.maximum_name_length + 1
-
-
-def test_blocks_and_node_sets_that_are_empty_are_told(tmp_path):
-    with netCDF4.Dataset(tmp_path / "a.e", "w") as file:
-        sizes = {"num_dim": 3, "num_nodes": 4, "num_el_blk": 3, "num_node_sets": 2, "len_name": 6}
-        for name, size in (sizes | {"num_el_in_blk2": 1, "num_nod_per_el2": 4}).items():
-            file.createDimension(name, size)
-        file.createVariable("coord", "f8", ("num_dim", "num_nodes"))[:] = np.eye(3, 4, 1)
-        file.createVariable("eb_prop1", "i4", ("num_el_blk",))[:] = [30, 20, 10]
-        names = file.createVariable("eb_names", "S1", ("num_el_blk", "len_name"))
-        names[:] = np.array([b"gap", b"", b""], "S6").view("S1").reshape(3, 6)
-        made = file.createVariable("connect2", "i4", ("num_el_in_blk2", "num_nod_per_el2"))
-        made.elem_type = "TET"
-        made[:] = [[1, 2, 3, 4]]
-    empty = ("element block 30 'gap', which is empty", "element block 10, which is empty")
-    empty += ("node set 1, which is empty", "node set 2, which is empty")
-    mesh = io.read(tmp_path / "a.e")
-    assert mesh.extras["unread"] == empty
-    assert mesh.tag("exodus:block", "cells").first_ids().tolist() == [20]
+        assert (
+            len(file.dimensions["len_name"])
+            == len(long) + 1
+            == file.maximum_name_length + 1
+        )
 
 
 def test_side_sets_and_time_steps_are_kept(tmp_path):
@@ -319,7 +327,10 @@ def test_side_sets_and_time_steps_are_kept(tmp_path):
             attrs | {"sides": np.array([5, 2]), "at": np.array([0, 2])},
         ),
         IndexList(
-            "skin", other.name, np.array([0]), attrs | {"sides": np.array([3]), "at": np.array([1])}
+            "skin",
+            other.name,
+            np.array([0]),
+            attrs | {"sides": np.array([3]), "at": np.array([1])},
         ),
     ]
     n = len(POINTS)
@@ -327,9 +338,13 @@ def test_side_sets_and_time_steps_are_kept(tmp_path):
         Dat("T", "nodes", np.arange(n) + 100.0 * i, None, {"step": i} if i else {})
         for i in range(3)
     ]
-    steps += [Dat("q", s.name, np.arange(s.size) - 7.5, None, {"step": 2}) for s in mesh.cell_sets]
+    steps += [
+        Dat("q", s.name, np.arange(s.size) - 7.5, None, {"step": 2}) for s in mesh.cell_sets
+    ]
     times = {"1: 0": 0.0, "2: 0.5": 0.5, "3: 2": 2.0}
-    mesh = replace(mesh.with_(dats=steps), lists=(*mesh.lists, *sides), extras={"time step": times})
+    mesh = replace(
+        mesh.with_(dats=steps), lists=(*mesh.lists, *sides), extras={"time step": times}
+    )
     assert io.write(mesh, tmp_path / "a.e") == []
     with netCDF4.Dataset(tmp_path / "a.e") as file:
         file.set_auto_mask(False)
@@ -348,7 +363,9 @@ def test_side_sets_and_time_steps_are_kept(tmp_path):
     assert [d.values[0] for d in back.dats if d.name == "T"] == [n - 1, n + 99, n + 199]
     assert dict(back.extras["time step"]) == times
     assert [
-        (i.set, i.index.tolist(), i.attrs["sides"].tolist()) for i in back.lists if i.name == "skin"
+        (i.set, i.index.tolist(), i.attrs["sides"].tolist())
+        for i in back.lists
+        if i.name == "skin"
     ] == [
         (one.name, [1, 0], [5, 2]),
         (other.name, [0], [3]),
@@ -362,7 +379,8 @@ def test_a_side_set_that_names_no_element_is_refused(key, tmp_path):
     if key == "elem_ss1":
         add(tmp_path / "a.e", "side_ss1", [1])
         refusal(
-            tmp_path / "a.e", "the side set 'side set 1' does not name a side of one of 3 elements"
+            tmp_path / "a.e",
+            "the side set 'side set 1' does not name a side of one of 3 elements",
         )
     else:
         assert io.read(tmp_path / "a.e").size("nodes") == 13

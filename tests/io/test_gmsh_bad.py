@@ -50,8 +50,18 @@ CASES = [
     (MSH2, "20 1 0 0", "10 1 0 0", "node number 10 occurs twice"),
     (MSH2, "20 1 0 0", "-20 1 0 0", "node number -20 is negative"),
     (MSH2, "20 1 0 0", "2.5 1 0 0", "expected nodes, found '2.5'"),
-    (MSH2, "5 1 10 20 30", "5 1 10 20 31", "line 24 in $Elements: an element names node 31"),
-    (MSH2, "2 2 2 5 1", "2 34 2 5 1", "line 24 in $Elements: element type 34 is not supported"),
+    (
+        MSH2,
+        "5 1 10 20 30",
+        "5 1 10 20 31",
+        "line 24 in $Elements: an element names node 31",
+    ),
+    (
+        MSH2,
+        "2 2 2 5 1",
+        "2 34 2 5 1",
+        "line 24 in $Elements: element type 34 is not supported",
+    ),
     (MSH2, "2 2 2 5 1", "2 -2 2 5 1", "element type -2 is not supported"),
     (MSH2, "2 2 2 5 1", "2 2 -2 5 1", "declares -2 tags"),
     (MSH2, "2 2 2 5 1", f"2 2 {10**15} 5 1", f"declares {10**15} tags"),
@@ -65,7 +75,12 @@ CASES = [
     (MSH2, "$EndComments\n", "", "$EndComments is missing"),
     (MSH2, "$EndNodes", "$EndNodes\nbetween", "expected the begin of a section"),
     (MSH2, "$EndPeriodic", "$EndPeriodic\n$EndPeriodic", "$EndPeriodic closes nothing"),
-    (MSH2, "$Periodic\n1", "$Periodic\n2", "expected a periodic link, found '$EndPeriodic'"),
+    (
+        MSH2,
+        "$Periodic\n1",
+        "$Periodic\n2",
+        "expected a periodic link, found '$EndPeriodic'",
+    ),
     (MSH2, "20 10\n", "20 11\n", "$Periodic: node 11 is not in $Nodes"),
     (MSH2, "Affine 1", "Affine one", "the numbers behind 'Affine' are none"),
     (MSH2, "\n10 1\n", "\n11 1\n", "$NodeData 'pressure': node 11 is not in $Nodes"),
@@ -74,7 +89,12 @@ CASES = [
     (MSH2, "3\n2\n1\n5\n", "2\n2\n1\n5\n", "has 2 integer tags, but step, components"),
     (MSH2, "3\n2\n1\n5\n", f"3\n2\n1\n{10**12}\n", "declares 1000000000000 entries"),
     (MSH2, "3\n2\n1\n5\n", "3\n2\n0\n5\n", "declares 5 entries of 0 components"),
-    (MSH2, "$PhysicalNames\n3", "$PhysicalNames\n4", "expected a dimension, found"),
+    (
+        MSH2,
+        "$PhysicalNames\n3",
+        "$PhysicalNames\n4",
+        "expected a dimension and a physical group, found",
+    ),
     (
         MSH2,
         "$PhysicalNames\n3",
@@ -83,7 +103,18 @@ CASES = [
     ),
     (MSH2, '2 6 "whole"', '4 6 "whole"', "dimension 4 is none of 0 to 3"),
     (MSH2, '2 6 "whole"', '2 5 "whole"', "group 5 of dimension 2 has two names"),
-    (MSH2, "$Nodes", "$ParametricNodes\n$EndParametricNodes\n$Nodes", "parametric nodes of MSH 2"),
+    (
+        MSH2,
+        "$Nodes",
+        "$ParametricNodes\n0\n$EndParametricNodes\n$Nodes",
+        "the section is there twice",
+    ),
+    (
+        MSH2,
+        "$Nodes\n5\n",
+        "$ParametricNodes\n1\n1 0 0 0 4 1\n$EndParametricNodes\n$Nodes\n5\n",
+        "node 1 is on entity 1 of dimension 4: repair the file",
+    ),
     (MSH4, "1 2 2 0\n", f"{10**12} 2 2 0\n", "declares 1000000000004 entities"),
     (MSH4, "1 2 2 0\n", "1 -2 2 0\n", "declares -2 entities of dimension 1"),
     (MSH4, "3 0 0 0 1", "3 0 0 nan 1", "the bounding box of entity 3 is not finite"),
@@ -93,12 +124,17 @@ CASES = [
     (MSH4, "4 5 1 50", "5 5 1 50", "expected a number of the nodes, found '$EndNodes'"),
     (MSH4, "4 5 1 50", f"{10**12} 5 1 50", "declares 1000000000000 blocks of nodes"),
     (MSH4, "1 3 0 2\n2", "7 3 0 2\n2", "a block of nodes has dimension 7"),
-    (MSH4, "1 3 0 2\n2", "1 3 1 2\n2", "the parametric flag 1, must be 0 (Mesh.SaveP"),
+    (MSH4, "1 3 0 2\n2", "1 3 2 2\n2", "the parametric flag 2, must be 0 or 1: repair"),
     (MSH4, "1 3 0 2\n2", "1 3 0 -2\n2", "a block declares -2 nodes"),
     (MSH4, "4 4 1 9", f"4 {10**12} 1 9", "declares 1000000000000 elements"),
     (MSH4, "4 4 1 9", "3 4 1 9", "the blocks hold 3 elements, fewer"),
     (MSH4, "2 1 2 1\n", "3 1 2 1\n", "a block of elements has dimension 3"),
-    (MSH4, "2 1 2 1\n", f"2 1 2 {10**17}\n", "a block declares 100000000000000000 elements"),
+    (
+        MSH4,
+        "2 1 2 1\n",
+        f"2 1 2 {10**17}\n",
+        "a block declares 100000000000000000 elements",
+    ),
     (MSH4, "2 1 2 1\n", "2 1 140 1\n", "element type 140 is not supported"),
     (MSH4, "3 50 2 4", "3 50 2 6", "line 41 in $Elements: an element names node 6"),
     (MSH4, "1\n2 50\n", "1\n2 51\n", "$Periodic: node 51 is not in $Nodes"),
@@ -155,7 +191,9 @@ def test_missing_sections(refuse):
     assert "before $MeshFormat" in refuse("$Nodes\n0\n$EndNodes\n")
 
 
-@pytest.mark.parametrize("data", [b"", b"\0" * 99, b"\xff\xfe$Mesh", b"(0 fluent)\n", b"$" * 99])
+@pytest.mark.parametrize(
+    "data", [b"", b"\0" * 99, b"\xff\xfe$Mesh", b"(0 fluent)\n", b"$" * 99]
+)
 def test_no_gmsh_file(refuse, data):
     assert "no Gmsh mesh" in refuse(data)
 
@@ -174,7 +212,14 @@ def test_notes_of_meshprep(refuse):
     for text in ("entity 1 2", "entity 1 2 x", "nodes 5", "what", "unnumbered"):
         assert "is damaged: delete this section" in refuse(noted(f"1\n{text}"))
     data = '$NodeData\n3\n"v"\n""\n"meshprep {}"\n0\n3\n0\n1\n1\n10 0.5\n$EndNodeData\n'
-    for note in ("dat", "dat 1 <f4 2,", "dat 1 <i4 ,", "dat 9 <f4 ,", "dat 1 O ,", "tag 1 <i4 ,"):
+    for note in (
+        "dat",
+        "dat 1 <f4 2,",
+        "dat 1 <i4 ,",
+        "dat 9 <f4 ,",
+        "dat 1 O ,",
+        "tag 1 <i4 ,",
+    ):
         assert "delete" in refuse(MSH2 + data.replace("{}", note))
 
 
@@ -231,7 +276,11 @@ def test_truncated_at_any_byte(tmp_path, number):
     # The larger ones: every byte near the begins and ends of sections, some in between.
     marks = [i for i, c in enumerate(data) if c == ord("$")]
     near = {i + d for i in marks for d in range(-9, 30)}
-    stops = range(len(data)) if len(data) < 1000 else sorted(near | set(range(0, len(data), 97)))
+    stops = (
+        range(len(data))
+        if len(data) < 1000
+        else sorted(near | set(range(0, len(data), 97)))
+    )
     whole = [stop for stop in stops if stop < len(data) and outcome(path, data[:stop])]
     # What can be read ends with a whole section that is no part of the mesh itself.
     assert all(data[:stop].rstrip().split()[-1].startswith(b"$End") for stop in whole)
@@ -258,7 +307,8 @@ def damaged(data, r):
 def test_damaged_at_random(tmp_path, number):
     data, r = samples(tmp_path)[number], random.Random(number)
     path = tmp_path / "bad.msh"
-    start = time.monotonic()
+    start = time.process_time()
     found = [outcome(path, damaged(data, r)) for _ in range(300)]
-    assert time.monotonic() - start < 30
+    # of the processor, which others may keep busy
+    assert time.process_time() - start < 30
     assert {type(x) for x in found} == {Mesh, type(None)}

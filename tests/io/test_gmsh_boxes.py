@@ -18,14 +18,12 @@ def test_entities_made_up_have_the_box_of_the_mesh(tmp_path):
     rows = [[float(x) for x in row] for row in section(path, "Entities")]
     assert rows[0] == [1, 1, 2, 0]
     box = [*points.min(axis=0), *points.max(axis=0)]
-    # A number or list is a line of its own.
-    flat = [x for row in rows[1:] for x in row]
-    # Group 0 is none: meshio wants one of every entity, or of none.
-    assert flat[:6] == [1, *points[3], 1, 0]
-    assert flat[6:16] == [1, *box, 1, 0, 0]
-    assert flat[16:26] == [1, *box, 1, 4, 0]
-    assert flat[26] == 2
-    assert flat[33:] == [1, 9, 0]
+    # A record is a line. No group stands for none: 0 would be a group to Gmsh.
+    assert rows[1] == [1, *points[3], 0]
+    assert rows[2] == [1, *box, 0, 0]
+    assert rows[3] == [1, *box, 1, 4, 0]
+    assert rows[4] == [2, *box, 1, 9, 0]
+    assert len(rows) == 5
 
 
 def test_boxes_that_a_file_lists_stay(tmp_path):
@@ -34,10 +32,13 @@ def test_boxes_that_a_file_lists_stay(tmp_path):
     made = assemble(points, [Block("line", lines), Block("triangle", triangles)])[0]
     write(made, first, binary=False)
     # as of Gmsh, without the notes that entities were made up, and with a box of its own
-    text = first.read_text().partition("$Meshprep")[0]
-    first.write_text(text.replace("$Entities\n0 1 1 0\n1\n0.0 ", "$Entities\n0 1 1 0\n1\n0.25 "))
+    before, _, rest = first.read_text().partition("$Meshprep\n")
+    text = before + rest.partition("$EndMeshprep\n")[2]
+    first.write_text(
+        text.replace("$Entities\n0 1 1 0\n1 0 ", "$Entities\n0 1 1 0\n1 0.25 ")
+    )
     mesh = read(first)
     assert mesh.dat(ENTITY_DIM, "nodes") is not None
     write(mesh, again)
     assert section(again, "Entities") == section(first, "Entities")
-    assert section(again, "Entities")[2][0] == "0.25"
+    assert section(again, "Entities")[1][1] == "0.25"

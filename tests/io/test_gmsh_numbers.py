@@ -3,6 +3,7 @@
 import struct
 from fractions import Fraction
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -26,7 +27,7 @@ parse_double, put_double = from_python(parse_double), from_python(put_double)
 next_int, put_int = from_python(next_int), from_python(put_int)
 take_ints, take_doubles = from_python(take_ints), from_python(take_doubles)
 
-quick = settings(deadline=None, max_examples=200)
+quick = settings(deadline=None, max_examples=effort.examples(200))
 decimals = st.builds(
     lambda sign, a, b, e: f"{sign}{a}.{b}{e}",
     st.sampled_from(["", "-", "+"]),
@@ -60,7 +61,9 @@ def test_parsed_like_python(text):
         assert len(digits.lstrip("0")) > 19
         assert float(text) in (np.nextafter(value, -np.inf), np.nextafter(value, np.inf))
         double, exact = Fraction(value), Fraction(text)
-        assert abs(exact - double) <= Fraction(5091, 10000) * Fraction(float(np.spacing(value)))
+        assert abs(exact - double) <= Fraction(5091, 10000) * Fraction(
+            float(np.spacing(value))
+        )
 
 
 @quick
@@ -84,7 +87,9 @@ def test_written_short_and_exact(x):
     assert value == x or x != x
 
 
-@pytest.mark.parametrize("text", ["", "-", ".", "e5", "1e", "1e+", "1x", "nano", "in", "--1", "$"])
+@pytest.mark.parametrize(
+    "text", ["", "-", ".", "e5", "1e", "1e+", "1x", "nano", "in", "--1", "$"]
+)
 def test_no_numbers(text):
     assert parse_double(bytes_of(text), 0)[1] == -1
 
@@ -130,7 +135,9 @@ def test_binary_doubles():
     assert out.tolist() == x.tolist()
 
 
-numbers = st.lists(st.one_of(st.integers(-5, 20), st.integers(-(10**15), 10**15)), max_size=40)
+numbers = st.lists(
+    st.one_of(st.integers(-5, 20), st.integers(-(10**15), 10**15)), max_size=40
+)
 
 
 @quick
@@ -163,7 +170,9 @@ def test_distinct_like_unique(ids):
     assert values.tolist() == sorted(set(ids))
     assert [values[p] for p in place] == ids
     assert [ids[f] for f in first] == values.tolist()
-    assert all(ids.index(v) == f for v, f in zip(values.tolist(), first.tolist(), strict=True))
+    assert all(
+        ids.index(v) == f for v, f in zip(values.tolist(), first.tolist(), strict=True)
+    )
 
 
 @quick
@@ -173,7 +182,9 @@ def test_distinct_pairs_like_a_set(rows):
     values, place, first = distinct_pairs(a, b)
     assert sorted(map(tuple, values.tolist())) == sorted(set(rows))
     assert [tuple(values[p]) for p in place] == rows
-    assert all(rows.index(tuple(v)) == f for v, f in zip(values.tolist(), first, strict=True))
+    assert all(
+        rows.index(tuple(v)) == f for v, f in zip(values.tolist(), first, strict=True)
+    )
 
 
 @quick
@@ -204,7 +215,9 @@ def slow_merge(rows):
 @quick
 @given(
     st.lists(
-        st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 1), st.integers(0, 3)),
+        st.tuples(
+            st.integers(0, 2), st.integers(0, 2), st.integers(0, 1), st.integers(0, 3)
+        ),
         min_size=1,
         max_size=25,
     )
@@ -214,7 +227,11 @@ def test_copies_merge_like_the_rule(rows):
     nodes = np.stack([table[:, 0], table[:, 0] + table[:, 1] + 1], axis=1).astype(np.int32)
     raw = RawCells(1, nodes, np.arange(len(rows)), table[:, 2].copy(), table[:, 3].copy())
     cell, found = merge_copies(raw, np.zeros(len(rows), np.int32))
-    cells, owner = slow_merge([((*nodes[i].tolist(), r[2]), r[3]) for i, r in enumerate(rows)])
+    cells, owner = slow_merge(
+        [((*nodes[i].tolist(), r[2]), r[3]) for i, r in enumerate(rows)]
+    )
     assert (list(range(len(rows))) if cell is None else cell.tolist()) == owner
     offset, ids = found.group_offset, found.group_id
-    assert [ids[offset[v] : offset[v + 1]].tolist() for v in found.values] == [c[1] for c in cells]
+    assert [ids[offset[v] : offset[v + 1]].tolist() for v in found.values] == [
+        c[1] for c in cells
+    ]

@@ -1,5 +1,6 @@
 """Any groups, numbers and values: the Gmsh writer keeps them or names what it loses."""
 
+import effort
 import numpy as np
 from gmsh_meshes import KINDS, plate
 from hypothesis import given, settings
@@ -23,7 +24,9 @@ def meshes(draw):
     blocks = []
     for kind, table in (("line", lines), ("triangle", triangles)):
         tags = {}
-        for name in draw(st.sets(st.sampled_from(["entity", "physical", "partition", "zone"]))):
+        for name in draw(
+            st.sets(st.sampled_from(["entity", "physical", "partition", "zone"]))
+        ):
             rows = draw(st.lists(st.lists(ids, max_size=3), min_size=1, max_size=4))
             offset = np.concatenate([[0], np.cumsum([len(x) for x in rows])])
             flat = np.array([i for x in rows for i in x], dtype=np.int64)
@@ -33,7 +36,9 @@ def meshes(draw):
         blocks.append(Block(kind, table, label if draw(st.booleans()) else None, tags))
     if draw(st.booleans()):
         blocks.reverse()
-    names = draw(st.dictionaries(st.integers(-4, 4), st.text("a \"'é", max_size=4), max_size=3))
+    names = draw(
+        st.dictionaries(st.integers(-4, 4), st.text("a \"'é", max_size=4), max_size=3)
+    )
     entity = draw(st.sampled_from([(), (2, 1), (1, 5)]))
     dats = []
     if entity:
@@ -45,7 +50,9 @@ def meshes(draw):
     dtype = draw(st.sampled_from(["f8", "f4", "i4", "u1", "?"]))
     values = (r.random((9, *shape)) * 100).astype(dtype)
     index = np.sort(r.permutation(9)[: draw(st.integers(1, 9))])
-    dats.append(Dat(draw(st.sampled_from(["v", "label x", '"q"'])), "nodes", values[index], index))
+    dats.append(
+        Dat(draw(st.sampled_from(["v", "label x", '"q"'])), "nodes", values[index], index)
+    )
     return assemble(
         points,
         blocks,
@@ -55,7 +62,7 @@ def meshes(draw):
     )[0]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=effort.examples(150))
 @given(meshes(), st.sampled_from(KINDS))
 def test_whatever_is_not_named_as_lost_comes_back(tmp_path_factory, mesh, kind):
     path = tmp_path_factory.getbasetemp() / "any.msh"

@@ -80,7 +80,24 @@ def test_values_of_version_2(load):
 def test_periodic_of_version_2(load):
     (link,) = load(MSH2).lists
     assert link.index.tolist() == [[1, 0], [2, 3]]
-    affine = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+    affine = (
+        1.0,
+        0.0,
+        0.0,
+        1.0,
+        0.0,
+        1.0,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        1.0,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        1.0,
+    )
     assert dict(link.attrs) == {
         **{"kind": "periodic", "dim": 1, "slave": 3, "master": 4},
         "affine": affine,

@@ -38,18 +38,25 @@ def test_sizes(name):
 )
 def test_as_meshio_reads_it(name):
     mesh = read(FOLDER / name)
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         theirs = meshio.read(FOLDER / name)
     assert np.array_equal(mesh.coordinates, theirs.points)
     for s in mesh.cell_sets:
         found = [b.data for b in theirs.cells if b.type == s.cell_type]
         assert np.array_equal(mesh.cell_map(s.name).table, np.concatenate(found))
         for tag, key in (("entity", "gmsh:geometrical"), ("physical", "gmsh:physical")):
-            if key not in theirs.cell_data or len(theirs.cell_data[key]) < len(theirs.cells):
+            if key not in theirs.cell_data or len(theirs.cell_data[key]) < len(
+                theirs.cells
+            ):
                 continue
             blocks = zip(theirs.cells, theirs.cell_data[key], strict=True)
             expected = [v for b, v in blocks if b.type == s.cell_type]
-            assert np.array_equal(mesh.tag(tag, s.name).first_ids(), np.concatenate(expected))
+            assert np.array_equal(
+                mesh.tag(tag, s.name).first_ids(), np.concatenate(expected)
+            )
 
 
 def test_groups_have_names():

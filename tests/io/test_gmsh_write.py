@@ -41,7 +41,9 @@ def nodes_on_disk(path):
     for _ in range(int(rows[0][0])):
         n = int(rows[at][3])
         numbers, points = rows[at + 1 : at + 1 + n], rows[at + 1 + n : at + 1 + 2 * n]
-        out += [(int(i[0]), *map(float, p[:3])) for i, p in zip(numbers, points, strict=True)]
+        out += [
+            (int(i[0]), *map(float, p[:3])) for i, p in zip(numbers, points, strict=True)
+        ]
         at += 1 + 2 * n
     return out
 
@@ -67,7 +69,9 @@ def test_files_by_hand_come_back(tmp_path, version, binary, text):
     assert difference(mesh, again(mesh, tmp_path, version=version, binary=binary)) is None
 
 
-ZERO = "$MeshFormat\n{} 0 8\n$EndMeshFormat\n$Nodes\n{}$EndNodes\n$Elements\n{}$EndElements\n"
+ZERO = (
+    "$MeshFormat\n{} 0 8\n$EndMeshFormat\n$Nodes\n{}$EndNodes\n$Elements\n{}$EndElements\n"
+)
 POINTS = "0 0 0\n", "1 0 0\n", "1 1 0\n", "0 1 0\n"
 NODES2 = "4\n" + "".join(f"{i} {p}" for i, p in enumerate(POINTS, 1))
 NODES4 = "1 4 1 4\n2 0 0 4\n1\n2\n3\n4\n" + "".join(POINTS)
@@ -90,7 +94,9 @@ def test_entity_0_stays_0(tmp_path, text, binary):
     io.write(io.read(old), new, binary=binary)
     found = [meshio.read(path).cell_data for path in (old, new)]
     for name in found[0]:
-        assert [ids.tolist() for ids in found[0][name]] == [ids.tolist() for ids in found[1][name]]
+        assert [ids.tolist() for ids in found[0][name]] == [
+            ids.tolist() for ids in found[1][name]
+        ]
     assert 0 in np.concatenate(found[1]["gmsh:geometrical"])
     io.write(io.read(new), again)
     assert new.read_bytes() == again.read_bytes()
@@ -144,7 +150,9 @@ def test_a_new_order_stays_on_disk(tmp_path, binary):
     }
     mesh = mesh.renumber(order)
     for version in ("2.2", "4.1"):
-        assert difference(mesh, again(mesh, tmp_path, version=version, binary=binary)) is None
+        assert (
+            difference(mesh, again(mesh, tmp_path, version=version, binary=binary)) is None
+        )
     path = tmp_path / "text.msh"
     write(mesh, path, version="4.1", binary=False)
     expected = np.column_stack([[3, 50, 1, 4, 2], mesh.coordinates]).tolist()
@@ -195,7 +203,9 @@ def test_equal_cells_of_one_entity_in_several_groups_are_refused(tmp_path):
     table = GroupTable(place, np.array([0, 1, 3]), np.array([1, 1, 2]))
     tags = {"physical": table, "entity": np.ones(9, np.int64)}
     mesh, _ = assemble(points, [Block("triangle", twice, tags=tags)])
-    with pytest.raises(MeshprepError, match=r"does not keep this mesh .* use another format"):
+    with pytest.raises(
+        MeshprepError, match=r"does not keep this mesh .* use another format"
+    ):
         io.write(mesh, tmp_path / "out.msh", version="2.2")
     assert difference(mesh, again(mesh, tmp_path, version="4.1")) is None
 
@@ -205,7 +215,9 @@ def test_groups_that_differ_split_entities(tmp_path):
     tag = Tag.from_ids("physical", "cells", np.array([5, 6]), {5: "fluid"})
     entity = Tag.from_ids("entity", "cells", np.array([1, 1]))
     tags = [t for t in mesh.tags if t.set != "cells"] + [tag, entity]
-    mesh = Mesh(mesh.sets.values(), mesh.maps.values(), mesh.dats, tags, mesh.lists, mesh.extras)
+    mesh = Mesh(
+        mesh.sets.values(), mesh.maps.values(), mesh.dats, tags, mesh.lists, mesh.extras
+    )
     path = tmp_path / "split.msh"
     write(mesh, path)
     # The cell with the groups of the table keeps entity 1; 2 is taken, so that 3 is new.
@@ -225,7 +237,9 @@ def test_groups_that_differ_split_entities(tmp_path):
 def test_the_only_other_tag_becomes_the_physical_groups(tmp_path, version, binary):
     points, triangles, _ = plate(2)
     block = Block("triangle", triangles, tags={"su2:tag": np.arange(8) % 3})
-    mesh, _ = assemble(points, [block], tag_names={("su2:tag", 2): {1: "wall", 2: "far field"}})
+    mesh, _ = assemble(
+        points, [block], tag_names={("su2:tag", 2): {1: "wall", 2: "far field"}}
+    )
     found = again(mesh, tmp_path, version=version, binary=binary)
     assert difference(mesh, found) is None
     content = (tmp_path / "again.msh").read_bytes()
@@ -275,7 +289,9 @@ def test_numbers_that_do_not_fit():
 
 
 def test_sections_kept_as_they_are(tmp_path):
-    scheme = '$InterpolationScheme\n"s"\n1\n3\n2\n1 1\n1\n1 3\n0 0 0\n$EndInterpolationScheme\n'
+    scheme = (
+        '$InterpolationScheme\n"s"\n1\n3\n2\n1 1\n1\n1 3\n0 0 0\n$EndInterpolationScheme\n'
+    )
     curves = "$Parametrizations\n0 0\n$EndParametrizations\n"
     path = tmp_path / "hand.msh"
     path.write_text(MSH4 + scheme)
@@ -332,18 +348,21 @@ def test_names_with_quotation_marks_are_no_names_of_gmsh(tmp_path, version, bina
     assert [d.name for d in found.dats if d.set == "cells"] == []
 
 
-@every
-def test_meshio_reads_files_in_which_some_cells_have_groups(tmp_path, version, binary):
+@both
+def test_meshio_reads_msh2_files_in_which_some_cells_have_groups(tmp_path, binary):
     points, triangles, lines = plate(2)
     ids = np.array([4, 4, 0, 0, 0, 9, 0, 4])
     blocks = [Block("line", lines), Block("triangle", triangles, tags={"physical": ids})]
     mesh, _ = assemble(points, blocks, tag_names={("physical", 2): {4: "a"}})
-    found = again(mesh, tmp_path, version=version, binary=binary)
+    found = again(mesh, tmp_path, version="2.2", binary=binary)
     assert difference(mesh, found) is None
     theirs = meshio.read(tmp_path / "again.msh")
     kinds = [block.type for block in theirs.cells]
     groups = zip(kinds, theirs.cell_data["gmsh:physical"], strict=True)
-    assert np.concatenate([g for kind, g in groups if kind == "triangle"]).tolist() == ids.tolist()
+    assert (
+        np.concatenate([g for kind, g in groups if kind == "triangle"]).tolist()
+        == ids.tolist()
+    )
 
 
 @both
@@ -367,7 +386,9 @@ def test_partitions(tmp_path, binary):
 
 @every
 @pytest.mark.parametrize("size", [1, 29, 100, 240])
-def test_pieces_of_any_size_make_the_same_file(tmp_path, monkeypatch, version, binary, size):
+def test_pieces_of_any_size_make_the_same_file(
+    tmp_path, monkeypatch, version, binary, size
+):
     mesh = decorated(1)
     write(mesh, tmp_path / "one.msh", version=version, binary=binary)
     for module in (emit, writer):
@@ -381,7 +402,9 @@ def test_groups_of_nodes_are_what_other_programs_see(tmp_path):
     """Gmsh knows no groups of nodes: the values of their section are the groups themselves."""
     made = assemble(np.eye(4, 3), [Block("triangle", np.array([[0, 1, 2], [0, 2, 3]]))])[0]
     ids = np.array([5, 0, -7, 2**40])
-    several = Tag("both", "nodes", np.array([0, 1, 0, 1]), np.array([0, 2, 3]), [3, 4, 9], {})
+    several = Tag(
+        "both", "nodes", np.array([0, 1, 0, 1]), np.array([0, 2, 3]), [3, 4, 9], {}
+    )
     made = made.with_(tags=[Tag.from_ids("zone", "nodes", ids, {5: "five"})])
     assert losses(made) == []
     assert losses(made.with_(tags=[several])) == [f"groups 'both' on 'nodes' ({SEVERAL})"]

@@ -9,6 +9,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 import h5py
+
+# whole, before its names are compared
+import meshio
 import numpy as np
 import pytest
 from damage import read_spoiled
@@ -23,7 +26,7 @@ from io_meshes import decorated, plain_meshes
 from texts import read, refusal, refused
 
 from meshprep import io
-from meshprep.io.meshio_adapter import harden
+from meshprep.io import guard
 from meshprep.mesh import Tag
 from meshprep_runtime.errors import MeshprepError, MissingPackageError
 
@@ -64,14 +67,15 @@ DECLARED = [
 @pytest.mark.parametrize(("ending", "old", "new"), DECLARED)
 def test_headers_that_declare_too_much(ending, old, new, tmp_path):
     read(GOOD[ending], tmp_path / f"a{ending}")
-    start = time.perf_counter()
+    start = time.process_time()
     tracemalloc.start()
     try:
         refused(GOOD[ending].replace(old, new), tmp_path / f"a{ending}")
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
-    assert time.perf_counter() - start < 5
+    # of the processor, which others may keep busy
+    assert time.process_time() - start < 5
 
 
 def test_a_structured_grid_out_of_nothing(tmp_path):
@@ -116,12 +120,15 @@ def test_other_things_than_text(ending, tmp_path):
 
 @pytest.mark.parametrize("ending", [".med", ".e", ".cgns", ".xdmf", ".meshb"])
 def test_binary_formats_that_are_something_else(ending, tmp_path):
-    assert "not a readable" in refused(bytes(range(256)) * 8, tmp_path / f"a{ending}")
+    said = refused(bytes(range(256)) * 8, tmp_path / f"a{ending}")
+    assert "not a readable" in said or "this is no mesh of" in said
 
 
 def test_two_pieces_of_a_vtu_file(tmp_path):
     start, end = VTU.index("<Piece"), VTU.index("</UnstructuredGrid>")
-    assert "has 2 pieces" in refused(VTU[:end] + VTU[start:end] + VTU[end:], tmp_path / "a.vtu")
+    assert "has 2 pieces" in refused(
+        VTU[:end] + VTU[start:end] + VTU[end:], tmp_path / "a.vtu"
+    )
 
 
 def test_unknown_cells_are_not_skipped(tmp_path):
@@ -129,7 +136,9 @@ def test_unknown_cells_are_not_skipped(tmp_path):
 
 
 def test_polygons_are_named(tmp_path):
-    assert "'polygon'" in refused(VTU.replace(">5</Data", ">7</Data"), tmp_path / "a.vtu")
+    polygon = VTU.replace(">5</Data", ">7</Data").replace(">0 1 2<", ">0 1 2 0 1<")
+    told = refused(polygon.replace(">3</Data", ">5</Data"), tmp_path / "a.vtu")
+    assert "cell 1 is of VTK's type 7 (a polygon) with 5 nodes" in told
 
 
 def test_numbers_that_are_none(tmp_path):
@@ -153,9 +162,11 @@ def test_groups_and_what_medit_leaves_out(tmp_path):
     mesh = read(MEDIT, tmp_path / "a.mesh")
     assert mesh.tag("medit:ref", "cells").first_ids().tolist() == [7]
     assert mesh.tag("medit:ref", "nodes").first_ids().tolist() == [1, 2, 0, 0]
-    assert mesh.extras["unread"] == ("Corners",)
-    with pytest.raises(MeshprepError, match=r"cannot carry Corners \(not read\)"):
-        io.write(mesh, tmp_path / "b.mesh")
+    assert mesh.lists[0].name == "Corners"
+    more = read(MEDIT.replace("End", "BoundingBox\n1\n0 1 0 1\nEnd"), tmp_path / "a.mesh")
+    assert more.extras["unread"] == ("BoundingBox",)
+    with pytest.raises(MeshprepError, match=r"written without BoundingBox \(not read\)"):
+        io.write(more, tmp_path / "b.mesh")
 
 
 def test_what_is_left_out_of_a_deck_is_told(tmp_path):
@@ -178,7 +189,10 @@ def test_abaqus_sets_and_what_it_takes_in(tmp_path):
 
 def test_xdmf_does_not_open_devices(tmp_path):
     text = '<Xdmf Version="3.0"><Domain><Grid><Geometry GeometryType="XYZ"><DataItem {}>{}'
-    text += "</DataItem></Geometry></Grid></Domain></Xdmf>"
+    text += (
+        '</DataItem></Geometry><Topology TopologyType="Triangle"><DataItem Dimensions="3">'
+    )
+    text += "0 1 2</DataItem></Topology></Grid></Domain></Xdmf>"
     binary = text.format('Format="Binary" Dimensions="3 3"', "/dev/zero")
     assert "raw binary files" in refused(binary, tmp_path / "a.xdmf")
     (tmp_path / "b.h5").symlink_to("/dev/zero")
@@ -188,7 +202,9 @@ def test_xdmf_does_not_open_devices(tmp_path):
 
 def test_texts_keep_their_digits(tmp_path):
     """Whatever precision a format is said to have."""
-    text = MEDIT.replace("Formatted 2", "Formatted 1").replace("1 0 0 2", "0.1234567890123 0 0 2")
+    text = MEDIT.replace("Formatted 2", "Formatted 1").replace(
+        "1 0 0 2", "0.1234567890123 0 0 2"
+    )
     assert read(text, tmp_path / "a.mesh").coordinates[1, 0] == 0.1234567890123
 
 
@@ -198,8 +214,12 @@ def test_texts_keep_their_digits(tmp_path):
         ("GRID,2,,9.,9.,9.", "node 2 stands twice"),
         ("GRID*                  2                             9.", "node 2 stands twice"),
         ("CQUAD4  1       1       1       2       3       4", "element 1 stands twice"),
-        ("INCLUDE 'more.bdf'", "takes in other files with INCLUDE"),
-        ("CQUAD4,7,1,1,2,4,3,30.", r"CQUAD4 7 has 30\. behind its nodes, an angle, offset or"),
+        ("INCLUDE 'more.bdf'", "line 8: INCLUDE: more.bdf does not exist"),
+        ("INCLUDE '../more.bdf'", "INCLUDE: ../more.bdf does not exist"),
+        ("INCLUDE 'a.bdf'", "line 8: INCLUDE of a.bdf takes itself in"),
+        ("=,*1,,*(1.),==", "line 8: '=' repeats the card before it: write it out"),
+        ("CQUAD4,7,1,1,2,4", "cell 7 is of type 'quad', which has 4 nodes, but has 3"),
+        ("BEGIN SUPER=1", "line 8: 'BEGIN SUPER=1': several models in a deck are not"),
         ("GRDSET,,5", r"nodes are in other coordinates \(GRDSET\)"),
     ],
 )
@@ -213,13 +233,20 @@ def test_cards_of_nastran_that_would_give_another_mesh(card, message, tmp_path):
 GRIDS = "GRID,4,{},1.,1.,0.", "GRID    4       {:8}1.      1.      0."
 
 
-@pytest.mark.parametrize("node", [*GRIDS, f"GRID*   4{'':15}{{:16}}1.{'':14}1.\n*       0."])
+@pytest.mark.parametrize(
+    "node", [*GRIDS, f"GRID*   4{'':15}{{:16}}1.{'':14}1.\n*       0."]
+)
 def test_nodes_of_nastran_in_coordinates_of_their_own(node, tmp_path):
     nodes = "".join(f"GRID,{i},,{i}.,0.,0.\n" for i in (1, 2, 3))
-    deck, system = f"BEGIN BULK\n{{}}\n{nodes}{node}\nCTRIA3,1,1,1,2,3\nENDDATA\n", "CORD2C,5"
+    deck, system = (
+        f"BEGIN BULK\n{{}}\n{nodes}{node}\nCTRIA3,1,1,1,2,3\nENDDATA\n",
+        "CORD2C,5",
+    )
     for place in ("0", ""):
         assert read(deck.format(system, place), tmp_path / "a.bdf").coordinates[3, 0] == 1
-    assert "other coordinates (CORD2C)" in refused(deck.format(system, "5"), tmp_path / "a.bdf")
+    assert "other coordinates (CORD2C)" in refused(
+        deck.format(system, "5"), tmp_path / "a.bdf"
+    )
     tag = read(deck.format("$", "5"), tmp_path / "a.bdf").tag("nastran:ref", "nodes")
     assert tag.first_ids().tolist() == [0, 0, 0, 5]
 
@@ -231,8 +258,10 @@ def test_numbers_in_nastran_are_kept(tmp_path):
     mesh = read(f"{deck}ENDDATA\n", tmp_path / "a.bdf")
     assert mesh.dat("label", "nodes").values.tolist() == [70, 30, 50, 10]
     assert mesh.dat("label", "cells").values.tolist() == [9, 5]
-    with pytest.raises(MeshprepError, match="values 'label' on 'cells'"):
-        io.write(mesh, tmp_path / "b.bdf")
+    io.write(mesh, tmp_path / "b.bdf")
+    back = io.read(tmp_path / "b.bdf")
+    assert back.dat("label", "nodes").values.tolist() == [70, 30, 50, 10]
+    assert back.dat("label", "cells").values.tolist() == [9, 5]
 
 
 FRAMES = ("CD, PS and SEID of nodes",)
@@ -242,7 +271,9 @@ FRAMES = ("CD, PS and SEID of nodes",)
     ("head", "node", "said"),
     [
         ("$ a comment\n\n", "GRID,4,,1.,1.,0.,0", ()),
-        ("SOL 101\nCEND\n", "GRID,4,,1.,1.,0.", ("executive and case control",)),
+        ("SOL 101\nCEND\n", "GRID,4,,1.,1.,0.", ()),
+        ("SOL 103\nCEND\n", "GRID,4,,1.,1.,0.", ("executive and case control",)),
+        ("SOL 101\nCEND\nSPC = 1\n", "GRID,4,,1.,1.,0.", ("executive and case control",)),
         ("", "GRID,4,,1.,1.,0.,7", FRAMES),
         ("", f"GRID    {4:>8}{'':8}{1.0:>8}{1.0:>8}{0.0:>8}{'':8}     123", FRAMES),
         ("", f"GRID*   {4:>16}{'':16}{1.0:>16}{1.0:>16}\n*       {0.0:>16}", ()),
@@ -272,16 +303,22 @@ def test_lines_of_nastran_are_rods(tmp_path):
     assert "CBAR" not in text
 
 
-@pytest.mark.parametrize("number", [123456789, -12345678])
+@pytest.mark.parametrize("number", [12345678901234567, -1234567890123456])
 def test_numbers_that_fields_of_nastran_are_too_small_for(number, tmp_path):
     mesh = plain_meshes()["triangles"]
     ids = np.where(np.arange(mesh.size("cells")) == 1, number, 2)
     tags = (Tag.from_ids("nastran:ref", mesh.cell_sets[0].name, ids),)
-    with pytest.raises(MeshprepError, match=f"a.bdf: group {number} of 'nastran:ref' has more"):
-        io.write(replace(mesh, tags=tags, dats=mesh.dats[:1]), tmp_path / "a.bdf", drop=True)
-    card = f"{'CTRIA3':8}{1:<8}{number:<8}{1:<8}{2:<8}{3:<8}\n"
+    with pytest.raises(
+        MeshprepError, match=f"a.bdf: group {number} of 'nastran:ref' has more"
+    ):
+        io.write(
+            replace(mesh, tags=tags, dats=mesh.dats[:1]), tmp_path / "a.bdf", drop=True
+        )
+    card = f"{'CTRIA3':8}{1:<8}{123456789:<8}{1:<8}{2:<8}{3:<8}\n"
     text = NASTRAN[: NASTRAN.index("CTRIA3")] + card + "ENDDATA\n"
-    said = f"a cell has node {str(number)[8:]}1, which is not there: numbers have at most 8 char"
+    said = (
+        "a cell has node 91, which is not there: numbers have at most 8 characters in small"
+    )
     assert said in refused(text, tmp_path / "a.bdf")
 
 
@@ -300,7 +337,11 @@ def test_meshio_leaves_neither_words_nor_the_interpreter(tmp_path, capfd):
 
 def of_meshio():
     """Every name in every module of meshio, by what it stands for, and its tables."""
-    modules = {name: m for name, m in sys.modules.items() if f"{name}.".startswith("meshio.")}
+    modules = {
+        name: m
+        for name, m in sys.modules.items()
+        if f"{name}.".startswith(f"{meshio.__name__}.")
+    }
     return {
         (module, name): (id(value), repr(value) if isinstance(value, dict | list) else "")
         for module, m in modules.items()
@@ -324,30 +365,57 @@ def test_reading_leaves_meshio_as_it_was(ending, tmp_path):
     assert of_meshio() == before
 
 
-@pytest.mark.parametrize("error", [SystemExit(1), MemoryError(), KeyError("a"), RecursionError()])
+@pytest.mark.parametrize(
+    "error", [SystemExit(1), MemoryError(), KeyError("a"), RecursionError()]
+)
 def test_whatever_is_raised_becomes_one_error(error):
-    with pytest.raises(MeshprepError, match=r"^not readable: "), harden.guarded("not readable"):
+    with (
+        pytest.raises(MeshprepError, match=r"^not readable: "),
+        guard.guarded("not readable"),
+    ):
         raise error
 
 
 def test_a_missing_package_is_named():
-    with pytest.raises(MissingPackageError, match="pip install netCDF4"), harden.guarded("x"):
+    with (
+        pytest.raises(MissingPackageError, match="pip install netCDF4"),
+        guard.guarded("x"),
+    ):
         raise ModuleNotFoundError("no", name="netCDF4")
 
 
 def test_an_interrupt_passes():
-    with pytest.raises(KeyboardInterrupt), harden.guarded("x"):
+    with pytest.raises(KeyboardInterrupt), guard.guarded("x"):
         raise KeyboardInterrupt
 
 
-FUZZED = [".cgns", ".vtu", ".vtk", ".su2", ".mesh", ".meshb", ".e", ".xdmf", ".med", ".inp", ".bdf"]
+FUZZED = [
+    ".cgns",
+    ".vtu",
+    ".vtk",
+    ".su2",
+    ".mesh",
+    ".meshb",
+    ".e",
+    ".xdmf",
+    ".med",
+    ".inp",
+    ".bdf",
+]
+
+
+# Those that a process of its own reads, which takes a while: fewer are spoiled, or read here.
+FEWER = {".e": 15}
+READ_HERE = (".med", ".cgns")
 
 
 @pytest.mark.parametrize("ending", FUZZED)
-def test_spoiled_files_give_an_error_or_a_mesh(ending, tmp_path):
+def test_spoiled_files_give_an_error_or_a_mesh(ending, tmp_path, monkeypatch):
+    if ending in READ_HERE:
+        monkeypatch.setattr(sys, "executable", "")
     mesh = decorated(decorated(plain_meshes()["tets with skin"], "groups"), "floats")
     path = tmp_path / f"a{ending}"
     io.write(mesh, path, drop=True)
     good, chance = path.read_bytes(), random.Random(ending)
-    for _ in range(60):
+    for _ in range(FEWER.get(ending, 60)):
         read_spoiled(path, good, chance)

@@ -58,8 +58,12 @@ def su2(path):
 
 
 def write_abaqus(path):
-    nodes = "".join(f"{10 * i}, {x}, {y}, {z}\n" for i, (x, y, z) in enumerate(XYZ.tolist(), 1))
-    cells = "".join(f"{i + 100}, {', '.join(str(10 * n) for n in t)}\n" for i, t in enumerate(TETS))
+    nodes = "".join(
+        f"{10 * i}, {x}, {y}, {z}\n" for i, (x, y, z) in enumerate(XYZ.tolist(), 1)
+    )
+    cells = "".join(
+        f"{i + 100}, {', '.join(str(10 * n) for n in t)}\n" for i, t in enumerate(TETS)
+    )
     path.write_text(
         f"*HEADING\na model\n*NODE, NSET=Nall\n{nodes}*ELEMENT, TYPE=C3D4, ELSET=Body\n{cells}"
         "*ELSET, ELSET=first, GENERATE\n100, 105, 1\n*NSET, NSET=Fix\n10, 20,\n30, 40\n"
@@ -77,9 +81,12 @@ def abaqus(path):
         if line.startswith("*") and not line.startswith("**"):
             keyword, *options = line.upper().split(",")
             rows, words = rest, dict(o.strip().split("=") for o in options if "=" in o)
-            rows = {"*NODE": points, "*ELEMENT": cells, "*CLOAD": loads, "*DLOAD": loads}.get(
-                keyword, rest
-            )
+            rows = {
+                "*NODE": points,
+                "*ELEMENT": cells,
+                "*CLOAD": loads,
+                "*DLOAD": loads,
+            }.get(keyword, rest)
             rows = loads if keyword == "*BOUNDARY" else rows
             for kind in ("NSET", "ELSET"):
                 if kind in words and keyword in ("*NODE", "*ELEMENT", f"*{kind}"):
@@ -119,9 +126,25 @@ def abaqus(path):
 
 def write_exodus(path):
     with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
-        sizes = {"len_name": 33, "num_dim": 3, "num_nodes": 12, "num_elem": 12, "num_el_blk": 1}
-        sizes |= {"num_el_in_blk1": 12, "num_nod_per_el1": 4, "num_nod_var": 1, "num_elem_var": 1}
-        sizes |= {"num_side_sets": 2, "num_side_ss1": 2, "num_side_ss2": 3, "num_node_sets": 1}
+        sizes = {
+            "len_name": 33,
+            "num_dim": 3,
+            "num_nodes": 12,
+            "num_elem": 12,
+            "num_el_blk": 1,
+        }
+        sizes |= {
+            "num_el_in_blk1": 12,
+            "num_nod_per_el1": 4,
+            "num_nod_var": 1,
+            "num_elem_var": 1,
+        }
+        sizes |= {
+            "num_side_sets": 2,
+            "num_side_ss1": 2,
+            "num_side_ss2": 3,
+            "num_node_sets": 1,
+        }
         sizes |= {"num_nod_ns1": 3, "time_step": None}
         for name, size in sizes.items():
             file.createDimension(name, size)
@@ -143,7 +166,9 @@ def write_exodus(path):
             put(f"coord{axis}", "f8", ("num_nodes",), values)
         put("eb_prop1", "i4", ("num_el_blk",), [7])
         names("eb_names", "num_el_blk", ["the fluid"])
-        put("connect1", "i4", ("num_el_in_blk1", "num_nod_per_el1"), TETS).elem_type = "TETRA"
+        put(
+            "connect1", "i4", ("num_el_in_blk1", "num_nod_per_el1"), TETS
+        ).elem_type = "TETRA"
         put("ns_prop1", "i4", ("num_node_sets",), [30])
         names("ns_names", "num_node_sets", ["held"])
         put("node_ns1", "i4", ("num_nod_ns1",), [5, 1, 9])
@@ -153,7 +178,12 @@ def write_exodus(path):
             put(f"elem_ss{i}", "i4", (f"num_side_ss{i}",), [e for e, _ in sides])
             put(f"side_ss{i}", "i4", (f"num_side_ss{i}",), [s for _, s in sides])
         names("name_nod_var", "num_nod_var", ["T"])
-        put("vals_nod_var1", "f8", ("time_step", "num_nodes"), np.arange(24.0).reshape(2, 12))
+        put(
+            "vals_nod_var1",
+            "f8",
+            ("time_step", "num_nodes"),
+            np.arange(24.0).reshape(2, 12),
+        )
         names("name_elem_var", "num_elem_var", ["rho"])
         put(
             "vals_elem_var1eb1",
@@ -166,8 +196,12 @@ def write_exodus(path):
 def exodus(path):
     with netCDF4.Dataset(path) as file:
         file.set_auto_mask(False)
-        xyz = [tuple(p) for p in np.transpose([file[f"coord{a}"][:] for a in "xyz"]).tolist()]
-        cells = [tuple(sorted(xyz[n - 1] for n in row)) for row in file["connect1"][:].tolist()]
+        xyz = [
+            tuple(p) for p in np.transpose([file[f"coord{a}"][:] for a in "xyz"]).tolist()
+        ]
+        cells = [
+            tuple(sorted(xyz[n - 1] for n in row)) for row in file["connect1"][:].tolist()
+        ]
 
         def names(key):
             return [b"".join(row).decode().strip("\0 ") for row in file[key][:]]
@@ -175,7 +209,9 @@ def exodus(path):
         sides = {
             (number, name): [
                 (cells[e - 1], side)
-                for e, side in zip(file[f"elem_ss{i}"][:], file[f"side_ss{i}"][:], strict=True)
+                for e, side in zip(
+                    file[f"elem_ss{i}"][:], file[f"side_ss{i}"][:], strict=True
+                )
             ]
             for i, (number, name) in enumerate(
                 zip(file["ss_prop1"][:].tolist(), names("ss_names"), strict=True), 1
@@ -189,7 +225,11 @@ def exodus(path):
             for step, row in enumerate(file[f"vals_{key}"][:].tolist()):
                 values[names(of)[0], step] = dict(zip(at, row, strict=True))
         held = [xyz[n - 1] for n in file["node_ns1"][:]], file["ns_prop1"][:].tolist()
-        block = file["eb_prop1"][:].tolist(), names("eb_names"), file["connect1"].elem_type[:5]
+        block = (
+            file["eb_prop1"][:].tolist(),
+            names("eb_names"),
+            file["connect1"].elem_type[:5],
+        )
         return (
             sorted(cells),
             sides,
@@ -213,6 +253,9 @@ def exodus(path):
 def test_every_name_tag_and_value_is_where_it_was(name, write, seen, tmp_path):
     old, new = tmp_path / name, tmp_path / Path(name).with_stem("b")
     write(old)
-    assert main(["reorder", str(old), "-o", str(new), "-q", "--no-ids", "--method", "hilbert"]) == 0
+    assert (
+        main(["reorder", str(old), "-o", str(new), "-q", "--no-ids", "--method", "hilbert"])
+        == 0
+    )
     assert seen(new) == seen(old)
     assert (io.read(new).coordinates != io.read(old).coordinates).any()

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -50,9 +51,11 @@ def matrices(draw):
     return graph_mesh(n, pairs, dats, {"matrix-market": notes}), r
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=effort.examples(150))
 @given(matrices())
-def test_a_renumbered_matrix_is_the_same_matrix_with_rows_and_columns_moved(tmp_path_factory, made):
+def test_a_renumbered_matrix_is_the_same_matrix_with_rows_and_columns_moved(
+    tmp_path_factory, made
+):
     mesh, r = made
     n, folder = mesh.size("vertices"), tmp_path_factory.mktemp("mtx")
     order = Ordering.from_new_to_old(r.permutation(n))
@@ -63,10 +66,12 @@ def test_a_renumbered_matrix_is_the_same_matrix_with_rows_and_columns_moved(tmp_
     assert a.dtype == b.dtype
     moved = a[np.ix_(order.new_to_old, order.new_to_old)]
     # Repeated entries are added up in another order.
-    assert np.allclose(b, moved, 1e-9, 0) if a.dtype.kind in "fc" else np.array_equal(b, moved)
+    assert (
+        np.allclose(b, moved, 1e-9, 0) if a.dtype.kind in "fc" else np.array_equal(b, moved)
+    )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=effort.examples(100))
 @given(matrices())
 def test_entries_values_and_comments_come_back_as_they_were(tmp_path_factory, made):
     mesh, _ = made
@@ -78,7 +83,9 @@ def test_entries_values_and_comments_come_back_as_they_were(tmp_path_factory, ma
     for back in (first, again):
         assert back.content_hash() == mesh.content_hash()
         assert back.extras["matrix-market"] == mesh.extras["matrix-market"]
-    assert np.array_equal(first.map("edges->vertices").table, again.map("edges->vertices").table)
+    assert np.array_equal(
+        first.map("edges->vertices").table, again.map("edges->vertices").table
+    )
     weight = mesh.dat("weight", "edges")
     if weight is None or not weight.values.size:
         assert again.dat("weight", "edges") is None
@@ -106,7 +113,10 @@ def test_narrow_numbers_are_widened_without_a_change(tmp_path):
     values = np.array([0.1, 2.5], np.float32)
     mesh = graph_mesh(2, np.array([[0, 0], [1, 0]]), [Dat("weight", "edges", values)])
     io.write(mesh, tmp_path / "a.mtx")
-    assert io.read(tmp_path / "a.mtx").dat("weight", "edges").values.tolist() == values.tolist()
+    assert (
+        io.read(tmp_path / "a.mtx").dat("weight", "edges").values.tolist()
+        == values.tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +124,10 @@ def test_narrow_numbers_are_widened_without_a_change(tmp_path):
     [
         (f"{BANNER} real general\n3 2 1\n1 1 1.0\n", "3 rows and 2 columns"),
         (f"{BANNER} real general\n0 0 0\n", "has no rows"),
-        (f"{BANNER} real general\n3 3 1000000000000\n1 1 1.0\n", "declares 1000000000000 entries"),
+        (
+            f"{BANNER} real general\n3 3 1000000000000\n1 1 1.0\n",
+            "declares 1000000000000 entries",
+        ),
         (f"{BANNER} real general\n3 3 2\n1 1 1.0\n", "declares 2 entries, but 1 follow"),
         (f"{BANNER} real general\n3 3 1\n1 4 1.0\n", "entry 1 stands at 1.0 4.0, outside"),
         (f"{BANNER} real general\n3 3 1\n0 1 1.0\n", "entry 1 stands at 0.0 1.0, outside"),
@@ -150,7 +163,9 @@ def test_a_mesh_of_cells_is_no_matrix(tmp_path):
     with pytest.raises(MeshprepError, match="a graph needs a map 'edges->vertices'"):
         io.write(generate("delaunay2d", cells=20), tmp_path / "a.mtx")
     triples = graph_mesh(3, np.array([[0, 1, 2]]))
-    with pytest.raises(MeshprepError, match="a graph needs a map 'edges->vertices' of arity 2"):
+    with pytest.raises(
+        MeshprepError, match="a graph needs a map 'edges->vertices' of arity 2"
+    ):
         io.write(triples, tmp_path / "a.mtx")
 
 

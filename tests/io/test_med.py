@@ -21,7 +21,10 @@ def path(tmp_path):
     """Five tetrahedra, a vector on the nodes and a number on the cells."""
     mesh = plain_meshes()["tets"]
     n = mesh.size("nodes")
-    dats = [Dat("u", "nodes", np.arange(3.0 * n).reshape(n, 3)), Dat("q", "cells", np.arange(5.0))]
+    dats = [
+        Dat("u", "nodes", np.arange(3.0 * n).reshape(n, 3)),
+        Dat("q", "cells", np.arange(5.0)),
+    ]
     io.write(mesh.with_(dats=dats), tmp_path / "a.med")
     return tmp_path / "a.med"
 
@@ -79,8 +82,62 @@ def test_what_is_not_read_is_said(path):
     with h5py.File(path, "a") as file:
         step_of(file)["MAI/TE4/NUM"] = np.array([9, 7, 5, 3, 9])
         field = file["CHA/q"]
-        file.copy(field[next(iter(field))], field, "0000000000000000000200000000000000000001")
-    assert io.read(path).extras["unread"] == ("the steps of 'q'", "the numbers of the cells")
+        file.copy(
+            field[next(iter(field))], field, "0000000000000000000200000000000000000001"
+        )
+    assert io.read(path).extras["unread"] == (
+        "the steps of 'q'",
+        "the numbers of the cells",
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("EQS/mesh/per/-1/NOE/COR", "equivalences, such as pairs of nodes of periodic"),
+        (
+            "JNT/mesh/to 2/-1/NOE.NOE/COR",
+            "joints, which are pairs of nodes or cells of two",
+        ),
+        ("NUM_DATA/inertia/x", "numerical parameters"),
+        ("GAUSS/rule/COO", "places of values inside cells"),
+        ("PROFILS/unused/PFL", "profiles"),
+        ("FAS/mesh/ELEME/group 7/ATT/IDE", "'FAS/mesh/ELEME/group 7/ATT'"),
+        ("ENS_MAA/mesh/{step}/NOE/GLB", "'ENS_MAA/mesh/{step}/NOE/GLB'"),
+        ("ENS_MAA/mesh/{step}/MAI/TE4/NOM", "'ENS_MAA/mesh/{step}/MAI/TE4/NOM'"),
+        ("own data/x", "'own data'"),
+    ],
+)
+def test_whatever_nothing_looks_at_is_named(path, place, said):
+    """Pairs of nodes of a periodic boundary were gone without a word."""
+    with_groups(path, b"wall")
+    with h5py.File(path, "a") as file:
+        step = next(iter(file["ENS_MAA/mesh"]))
+        file["FAS/mesh/ELEME"].move("FAM_-3", "group 7")
+        file[place.format(step=step)] = np.array([1, 5, 6, 10])
+    (told,) = io.read(path).extras["unread"]
+    assert told.startswith(said.format(step=step))
+    with pytest.raises(MeshprepError, match="not read"):
+        io.write(io.read(path), path.with_name("b.med"))
+
+
+def test_the_kind_of_the_coordinates_is_kept(path):
+    """Those of a cylinder became Cartesian ones."""
+    with h5py.File(path, "a") as file:
+        file["ENS_MAA/mesh"].attrs["REP"] = 1
+    with turned(path) as file:
+        assert file["ENS_MAA/mesh"].attrs["REP"] == 1
+
+
+@pytest.mark.parametrize("kind", ["external", "soft"])
+def test_links_are_refused(path, kind):
+    """A link into another file was followed."""
+    with h5py.File(path, "a") as file, h5py.File(path.with_name("b.med"), "w") as other:
+        file.copy("FAS", other)
+        del file["FAS"]
+        other_place = h5py.ExternalLink("b.med", "/FAS")
+        file["FAS"] = other_place if kind == "external" else h5py.SoftLink("/CHA")
+    refusal(path, "'/FAS' is a link to another place or file: put what is there into this")
 
 
 def test_polygons_are_refused(path):
@@ -130,7 +187,9 @@ def test_values_of_cells_beside_those_at_their_nodes_are_told(path):
     with h5py.File(path, "a") as file:
         step = next(iter(file["CHA/q"].values()))
         file.copy(step["MAI.TE4"], step, "NOE.TE4")
-    assert io.read(path).extras["unread"] == ("values 'q' of cells, beside those at their nodes",)
+    assert io.read(path).extras["unread"] == (
+        "values 'q' of cells, beside those at their nodes",
+    )
 
 
 def test_the_mesh_keeps_its_name_and_what_is_said_of_it(path):
@@ -172,7 +231,9 @@ def test_a_group_whose_name_reads_as_two_is_refused(path, tmp_path):
     with_groups(path, b"left, right")
     refusal(path, "group 'left, right', whose name reads as those of")
     mesh = plain_meshes()["tets"]
-    tag = Tag.from_ids("physical", "cells", np.array([1, 1, 2, 2, 2]), {1: "left, right", 2: "in"})
+    tag = Tag.from_ids(
+        "physical", "cells", np.array([1, 1, 2, 2, 2]), {1: "left, right", 2: "in"}
+    )
     with pytest.raises(MeshprepError, match="the name 'left, right' of a group"):
         io.write(mesh.with_(tags=[tag]), tmp_path / "b.med")
 
@@ -191,7 +252,9 @@ def test_families_of_the_same_groups_are_one_group(path):
     assert dict(tag.names) == {3: "wall"}
     with turned(path) as file:
         assert step_of(file)["MAI/TE4/FAM"][()].tolist() == [-3, -3, -5, -3, -3]
-        families = {int(f.attrs["NUM"]): len(f["GRO/NOM"]) for f in file["FAS/mesh/ELEME"].values()}
+        families = {
+            int(f.attrs["NUM"]): len(f["GRO/NOM"]) for f in file["FAS/mesh/ELEME"].values()
+        }
         assert families == {-3: 1, -5: 0}
 
 
@@ -236,7 +299,7 @@ def test_names_of_fields(path, name):
 def test_names_that_med_has_no_place_for(path, name):
     mesh = io.read(path)
     more = mesh.with_(dats=[Dat(name, "cells", np.arange(5) + 0.5)])
-    with pytest.raises(MeshprepError, match="a name the format cannot hold"):
+    with pytest.raises(MeshprepError, match="names of this form are not written"):
         io.write(more, path.with_name("b.med"))
 
 
@@ -252,3 +315,44 @@ def test_values_at_the_nodes_of_cells_follow_the_nodes(tmp_path, kind, n):
     table = made.map("cells->nodes").table
     assert table.tolist() != cells.tolist()
     assert np.array_equal(made.dat("q", "cells").values, made.coordinates[table][:, :, :2])
+
+
+def as_in_med_2(path):
+    """Give a file the layout of MED 2: no steps, names of groups one behind the other."""
+    with h5py.File(path, "a") as file:
+        mesh = file["ENS_MAA/mesh"]
+        step = next(iter(mesh))
+        for key in [*mesh[step]]:
+            file.move(f"ENS_MAA/mesh/{step}/{key}", f"ENS_MAA/mesh/{key}")
+        del mesh[step]
+        del mesh.attrs["ESP"]
+        file.move("FAS/mesh", "ENS_MAA/mesh/FAS")
+        for family in mesh["FAS/ELEME"].values():
+            letters = family["GRO/NOM"][()].tobytes() + b"\0"
+            del family["GRO/NOM"]
+            family["GRO/NOM"] = np.frombuffer(letters, "S1")
+        for field in file["CHA"].values():
+            step = next(iter(field))
+            for support in [*field[step]]:
+                field.move(f"{step}/{support}", f"{support}/{step}/mesh")
+            del field[step]
+
+
+def test_a_mesh_of_med_2_is_read_with_its_groups(path):
+    mesh = io.read(path)
+    names = {1: "steel", 2: "copper, thin"}
+    groups = Tag.from_ids("cell_tags", "cells", np.array([1, 1, 2, 2, 0]), names)
+    io.write(mesh.with_(tags=[groups]), path, overwrite=True)
+    as_in_med_2(path)
+    found = io.read(path)
+    assert found.coordinates.tolist() == mesh.coordinates.tolist()
+    assert (
+        found.map("cells->nodes").table.tolist() == mesh.map("cells->nodes").table.tolist()
+    )
+    tag = found.tag("cell_tags", "cells")
+    assert tag.first_ids().tolist() == [1, 1, 2, 2, 0]
+    assert tag.names == names
+    assert found.extras["unread"] == (
+        "values 'q', which stand as in MED 2",
+        "values 'u', which stand as in MED 2",
+    )

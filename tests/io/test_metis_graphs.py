@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -55,7 +56,9 @@ def test_the_text_comes_back(tmp_path):
     io.write(again, tmp_path / "c.graph")
     assert (tmp_path / "b.graph").read_bytes() == (tmp_path / "c.graph").read_bytes()
     assert (
-        (tmp_path / "b.graph").read_text().startswith("% by hand\n7 11 111 2\n9 1 0 5 1 3 2 2 1\n")
+        (tmp_path / "b.graph")
+        .read_text()
+        .startswith("% by hand\n7 11 111 2\n9 1 0 5 1 3 2 2 1\n")
     )
 
 
@@ -78,18 +81,22 @@ def graphs(draw):
     if draw(st.booleans()):
         dats.append(Dat("weight", "edges", r.integers(1, 2**40, len(pairs))))
     if draw(st.booleans()):
-        dats.append(Dat("weight", "vertices", r.integers(0, 9, (n, draw(st.integers(1, 3))))))
+        dats.append(
+            Dat("weight", "vertices", r.integers(0, 9, (n, draw(st.integers(1, 3)))))
+        )
     if draw(st.booleans()):
         dats.append(Dat("size", "vertices", r.integers(0, 9, n)))
     return graph_mesh(n, pairs.astype(np.int32), dats), r
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=effort.examples(150))
 @given(graphs())
 def test_a_renumbered_graph_has_the_same_neighbours(tmp_path_factory, made):
     mesh, r = made
     path = tmp_path_factory.mktemp("metis") / "a.graph"
-    orders = {name: Ordering.from_new_to_old(r.permutation(mesh.size(name))) for name in mesh.sets}
+    orders = {
+        name: Ordering.from_new_to_old(r.permutation(mesh.size(name))) for name in mesh.sets
+    }
     moved = mesh.renumber(orders)
     assert io.write(moved, path) == []
     back = io.read(path)
@@ -114,13 +121,19 @@ def test_a_renumbered_graph_has_the_same_neighbours(tmp_path_factory, made):
         ("0 0\n", "no vertices"),
         ("3 1\n2\n1\n\n\n1\n", "lines for 5 vertices, but the first one says 3"),
         ("3 1 10\n1 2\n1 1\n", "lines for 2 vertices, but the first one says 3"),
-        ("2 1 11\n7\n3 1 1\n", "the lines hold 1 neighbours, but the first one says 1 edges"),
+        (
+            "2 1 11\n7\n3 1 1\n",
+            "the lines hold 1 neighbours, but the first one says 1 edges",
+        ),
         ("2 1 1\n2\n1 1\n", "line of vertex 1 has 1 numbers"),
         ("2 1\n3\n1\n", "vertex 1 has the neighbour 3, which is no other vertex of 1..2"),
         ("2 1\n1\n2\n", "vertex 1 has the neighbour 1"),
         ("2 1\n0\n1\n", "vertex 1 has the neighbour 0"),
         ("2 2\n2\n1\n", "the first one says 2 edges"),
-        ("2 2\n2 2\n1 1\n", "vertex 1 has the neighbour 2, which stands there more than once"),
+        (
+            "2 2\n2 2\n1 1\n",
+            "vertex 1 has the neighbour 2, which stands there more than once",
+        ),
         ("4 2\n2 3\n3\n1\n\n", "vertex 1 has the neighbour 2, which is not so"),
         ("2 1 1\n2 5\n1 6\n", "vertex 1 has the neighbour 2, which has another weight"),
         ("2 1\n22222222222222222222\n1\n", r"a number past 2\^63"),

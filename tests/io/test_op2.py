@@ -1,5 +1,6 @@
 """OP2's files: every value at its new place, everything else as it was."""
 
+import effort
 import h5py
 import numpy as np
 import pytest
@@ -70,7 +71,10 @@ def test_every_value_moves_and_the_rest_stays(tmp_path, base, dtype):
             assert after == before
             assert new[name].chunks is None
     declared = {name: "->".join(pair) for name, pair in MAPS.items()} | {"base": str(base)}
-    assert io.read(new_path, sets=declared).content_hash() == mesh.renumber(order).content_hash()
+    assert (
+        io.read(new_path, sets=declared).content_hash()
+        == mesh.renumber(order).content_hash()
+    )
 
 
 def test_a_loop_over_the_renumbered_file_gives_the_same_sums(tmp_path):
@@ -118,7 +122,11 @@ def test_any_hdf5_file_whose_datasets_are_declared(tmp_path):
         file["mesh/xyz"] = np.arange(12.0).reshape(4, 3)
         file["mesh/apex"] = np.array([2, 3])
         file["result/t"] = np.arange(2.0)
-    sets = {"mesh/connectivity": "cells->nodes", "mesh/xyz": "nodes", "coordinates": "mesh/xyz"}
+    sets = {
+        "mesh/connectivity": "cells->nodes",
+        "mesh/xyz": "nodes",
+        "coordinates": "mesh/xyz",
+    }
     sets |= {"mesh/apex": "cells->nodes", "result/t": "cells"}
     mesh = io.read(path, sets=sets)
     assert mesh.coordinates.shape == (4, 3)
@@ -135,7 +143,7 @@ def test_any_hdf5_file_whose_datasets_are_declared(tmp_path):
         assert file["result/t"][()].tolist() == [1, 0]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=effort.examples(25))
 @given(st.data())
 def test_random_sets_maps_and_dats(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("op2") / "a.h5"
@@ -171,7 +179,10 @@ def test_losses_have_names(tmp_path):
     with pytest.raises(MeshprepError, match="a grid of Airfoil needs two coordinates"):
         io.write(mesh, tmp_path / "a.dat", format="op2-grid")
     tets = plain_meshes()["tets"]
-    with pytest.raises(MeshprepError, match=r"'op2' cannot carry the types of the cells \(tetra\)"):
+    with pytest.raises(
+        MeshprepError,
+        match=r"'op2' would be written without the types of the cells \(tetra\)",
+    ):
         io.write(tets, tmp_path / "a.h5")
     assert io.write(tets, tmp_path / "a.h5", drop=True)
     back = io.read(tmp_path / "a.h5", sets={"cells->nodes": "cells->nodes", "base": "0"})
@@ -181,7 +192,10 @@ def test_losses_have_names(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"\x89HDF\r\n\x1a\nrubbish", "not a readable HDF5 file"), (b"text", "not a readable HDF5")],
+    [
+        (b"\x89HDF\r\n\x1a\nrubbish", "not a readable HDF5 file"),
+        (b"text", "not a readable HDF5"),
+    ],
 )
 def test_damaged_files(tmp_path, content, message):
     path = tmp_path / "a.h5"
@@ -196,9 +210,7 @@ def test_hostile_files(tmp_path):
         attribute_text(file["x"], "type", "double", 6)
         file["x"].attrs["dim"] = file["x"].attrs["size"] = np.array([1], "<i4")
         put_map(file, "m", [[0]])
-    refusal(path, "has 1 rows, which is the size of no set")
-    with pytest.raises(MeshprepError, match="claims 34359738368 bytes"):
-        io.read(path, sets={"m": "one->nodes"})
+    refusal(path, "'x' declares 34359738368 bytes that are not there")
     with h5py.File(path, "w") as file:
         file["a/b"] = 1
         file["a/loop"] = file["a"]

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from op2_files import c_mesh, shuffles, write_text
-from texts import read
+from texts import read, refused
 
 from meshprep import io
 from meshprep_runtime import MeshprepError
@@ -70,3 +70,8 @@ def test_damaged_text_grids(tmp_path, change, message):
     path.write_text(change(path.read_text()))
     with pytest.raises(MeshprepError, match=message):
         io.read(path, format="op2-grid")
+
+
+def test_a_deck_of_nastran_of_this_ending_is_told(tmp_path):
+    deck = "ID A,B\nSOL 101\nCEND\nBEGIN BULK\nGRID,1,,0.,0.,0.\nENDDATA\n"
+    refused(deck, tmp_path / "a.dat", "this is no grid of Airfoil; .* such as nastran")

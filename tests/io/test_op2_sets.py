@@ -42,7 +42,10 @@ def test_what_fits_several_sets_is_asked_for_and_can_be_declared(tmp_path):
             ),
         ),
         ({"lonk": "edges->cells"}, "there is no dataset 'lonk'"),
-        ({"link": "cells->points", "q": "cells", "mystery": "none"}, "has 5 rows, but set 'cells'"),
+        (
+            {"link": "cells->points", "q": "cells", "mystery": "none"},
+            "has 5 rows, but set 'cells'",
+        ),
     ):
         with pytest.raises(MeshprepError, match=message):
             io.read(path, sets=wrong)
@@ -70,7 +73,10 @@ def test_what_is_asked_for_holds_no_guess(shuffled):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("pbedge=bedges->edges", "declared as bedges->edges, but the other maps of 'bedges' say"),
+        (
+            "pbedge=bedges->edges",
+            "declared as bedges->edges, but the other maps of 'bedges' say",
+        ),
         ("pbedge=bedges->edges", "its rows hold nodes: declare bedges->nodes"),
         ("pbecell=bedges->edges", "its name says bedges->cells"),
         ("pecell=edges->nodes", "its name says edges->cells"),
@@ -101,7 +107,9 @@ def test_numbers_that_are_no_indices(tmp_path):
         file["nodes"], file["cells"] = np.array([200], "<i4"), np.array([120], "<i4")
         file["flags"] = flags
         put_map(file, "corners", np.arange(480).reshape(120, 4) % 200)
-    with pytest.raises(MeshprepError, match=r"flags.* 120 of its 120 rows hold an index twice"):
+    with pytest.raises(
+        MeshprepError, match=r"flags.* 120 of its 120 rows hold an index twice"
+    ):
         io.read(path, sets="flags=cells->nodes")
     # Collapsed quads are quads.
     corners = np.arange(480).reshape(120, 4) % 200
@@ -168,7 +176,11 @@ def test_a_map_most_of_whose_rows_hold_an_index_twice_is_refused(twice, refused)
     table = np.arange(240).reshape(120, 2)
     table[:twice, 1] = table[:twice, 0]
     ends = SetMap("ends", "edges", "nodes", table)
-    with pytest.raises(MeshprepError, match="61 of its 120 rows") if refused else nullcontext():
+    with (
+        pytest.raises(MeshprepError, match="61 of its 120 rows")
+        if refused
+        else nullcontext()
+    ):
         check_fit({"ends": ends}, {"edges": 120, "nodes": 240}, {"ends": "edges->nodes"})
 
 
@@ -211,7 +223,10 @@ def test_rows_of_variable_length_are_refused_or_stay(tmp_path):
         file["nodes"], file["edges"] = np.array([9], "<i4"), np.array([2], "<i4")
         put_map(file, "ends", [[0, 2], [2, 8]])
         file["names"] = np.array(["one", "other"], h5py.string_dtype())
-    for sets, said in (({}, "rows of variable length"), ({"names": "edges"}, "texts of any")):
+    for sets, said in (
+        ({}, "rows of variable length"),
+        ({"names": "edges"}, "texts of any"),
+    ):
         with pytest.raises(MeshprepError, match=f"'names' h.*{said}.*'names=none'"):
             io.read(path, sets=sets)
     io.write(io.read(path, sets="names=none"), tmp_path / "b.h5")

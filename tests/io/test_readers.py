@@ -9,15 +9,31 @@ from io_meshes import plain_meshes
 
 import meshprep
 from meshprep import io
+from meshprep.io.format.names import array_of_group
 from meshprep.io.original_ids import with_original_ids
-from meshprep.io.registry import array_of_group
 from meshprep.mesh import Dat, Mesh, Tag
 from meshprep.mesh.assemble import Block, assemble
 from meshprep.mesh.cells import shape_of
 
-FIRST = ("triangles", "quads", "with border", "tets with skin", "mixed solid", "hexes with skin")
+FIRST = (
+    "triangles",
+    "quads",
+    "with border",
+    "tets with skin",
+    "mixed solid",
+    "hexes with skin",
+)
 FIRST += ("wedges", "lines", "surface of triangles")
-SECOND = ("line3", "triangle6", "quad8", "quad9", "tetra10", "pyramid13", "wedge15", "wedge18")
+SECOND = (
+    "line3",
+    "triangle6",
+    "quad8",
+    "quad9",
+    "tetra10",
+    "pyramid13",
+    "wedge15",
+    "wedge18",
+)
 SECOND += ("hexahedron20", "hexahedron27", "hexahedron24", "wedge12", "triangle7")
 
 
@@ -41,7 +57,9 @@ def with_values(mesh, limit):
         for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"):
             low, high = np.iinfo(kind).min, np.iinfo(kind).max
             ends = [max(low, -limit), min(high, limit), 1, 7]
-            dats.append(Dat(f"{kind} of mine", name, random.choice(np.array(ends, kind), n)))
+            dats.append(
+                Dat(f"{kind} of mine", name, random.choice(np.array(ends, kind), n))
+            )
     dats = [d if d.set == "nodes" else Dat(f"{d.name}_c", d.set, d.values) for d in dats]
     tags = []
     dims = {s.name: shape_of(s.cell_type).dim for s in mesh.cell_sets}
@@ -194,8 +212,14 @@ def test_vtk_knows_every_type_and_name(name, tmp_path):
     seen = other_readers.vtk(tmp_path / f"a.{name}", name)
     for values, on in ((seen.node_values, "nodes"), (seen.cell_values, "hexahedron")):
         wanted = {d.name: d.values.dtype for d in expected.dats if d.set == on}
-        wanted |= {array_of_group(t.name): np.dtype("i8") for t in expected.tags if t.set == on}
+        wanted |= {
+            array_of_group(t.name): np.dtype("i8") for t in expected.tags if t.set == on
+        }
         wanted.pop("coordinates", None)
+        if name == "vtk":
+            # whole numbers are written wider, since meshio knows no short ones
+            widest = {"i": np.dtype("i8"), "u": np.dtype("u8")}
+            wanted = {key: widest.get(t.kind, t) for key, t in wanted.items()}
         assert {key: array.dtype for key, array in values.items()} == wanted
         assert "original_id" in wanted
 
@@ -217,7 +241,9 @@ def test_gmsh_sees_what_was_written(version, binary, tmp_path):
         types = [cell_type for cell_type, _ in seen.cells]
         for t in expected.tags:
             groups = of_set(seen.cell_values["physical"], types, expected, t.set)
-            assert groups.tolist() == [t.names.get(i, str(i)) for i in t.first_ids().tolist()]
+            assert groups.tolist() == [
+                t.names.get(i, str(i)) for i in t.first_ids().tolist()
+            ]
 
 
 def in_doubles(mesh):
@@ -238,19 +264,22 @@ def test_gmsh_reads_other_formats(name, tmp_path):
     for kind in MESHES:
         path = tmp_path / f"{kind}{io.FORMATS[name].extensions[0]}"
         expected = written(kind, name, path)
-        # Gmsh knows no wedges and pyramids in Medit's files, and others than CPYRA in Nastran's.
-        if expected is None or {"wedge", "pyramid"} & {s.cell_type for s in expected.cell_sets}:
+        # Gmsh knows no wedges and pyramids in Medit's files, and in Nastran's no nodes in the
+        # middles of the edges of pyramids.
+        unknown = {"wedge", "pyramid"} if name != "nastran" else {"pyramid13"}
+        if expected is None or unknown & {s.cell_type for s in expected.cell_sets}:
             continue
         seen = other_readers.gmsh(path)
         check(seen, in_doubles(expected), exact=name in ("medit", "med"))
         read += 1
-    assert read >= {"medit": 6, "med": 12, "nastran": 8}[name]
+    assert read >= {"medit": 6, "med": 12, "nastran": 14}[name]
 
 
 # Where meshio reads what a format means otherwise than the programs that it is for.
 UNKNOWN = {
     "exodus": ("pyramid13", "wedge15", "hexahedron20", "hexahedron27"),
-    "abaqus": ("triangle6", "quad8"),
+    # Pyramids, C3D5, are known to Abaqus alone.
+    "abaqus": ("triangle6", "quad8", "mixed solid"),
     "gmsh": ("wedge18",),
 }
 
@@ -264,7 +293,9 @@ def blocks_of_meshio(mesh):
 # meshio reads tetrahedra of one name alone from CGNS files.
 ALONE = ("gmsh", "cgns")
 OTHERS = [n for n, f in io.FORMATS.items() if f.write and f.cells and n not in ALONE]
-WRITTEN = [(n, {}) for n in OTHERS] + [("gmsh", {"version": v, "binary": b}) for v, b in MSH]
+WRITTEN = [(n, {}) for n in OTHERS] + [
+    ("gmsh", {"version": v, "binary": b}) for v, b in MSH
+]
 
 
 @pytest.mark.parametrize(("name", "options"), WRITTEN)

@@ -30,7 +30,9 @@ def test_sizes(name):
     assert found == SIZES[name]
 
 
-@pytest.mark.parametrize("name", ["brick_prism.su2", "octopus_tet.mesh", "notch_hexwedge.vtk"])
+@pytest.mark.parametrize(
+    "name", ["brick_prism.su2", "octopus_tet.mesh", "notch_hexwedge.vtk"]
+)
 def test_a_shuffled_mesh_comes_back_as_shuffled(name, tmp_path):
     mesh = io.read(FOLDER / name)
     r = np.random.default_rng(0)
@@ -79,12 +81,18 @@ def sides_of(path):
         cells = [row for k in keys for row in file[k][:].tolist()]
         places = np.round(np.transpose(xyz), 9).tolist()
         count = len(file.dimensions["num_side_sets"])
-        ids = file["ss_prop1"][:].tolist() if "ss_prop1" in file.variables else range(1, count + 1)
+        ids = (
+            file["ss_prop1"][:].tolist()
+            if "ss_prop1" in file.variables
+            else range(1, count + 1)
+        )
         return {
             int(number): sorted(
                 (sorted(places[n - 1] for n in cells[e - 1]), side)
                 for e, side in zip(
-                    file[f"elem_ss{i}"][:].tolist(), file[f"side_ss{i}"][:].tolist(), strict=True
+                    file[f"elem_ss{i}"][:].tolist(),
+                    file[f"side_ss{i}"][:].tolist(),
+                    strict=True,
                 )
             )
             for i, number in enumerate(ids, 1)

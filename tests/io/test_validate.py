@@ -1,5 +1,6 @@
 """Every check of validation, against slow and obvious versions."""
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -75,23 +76,27 @@ def hash_cells(table):
     return hashes, module.hash_cells(read_only(table), hashes)
 
 
-rows = st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3), min_size=1, max_size=20)
+rows = st.lists(
+    st.lists(st.integers(0, 6), min_size=3, max_size=3), min_size=1, max_size=20
+)
 
 
 @given(rows)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=effort.examples(100))
 def test_repeated_nodes_against_sets(table):
     expected = next((i for i, row in enumerate(table) if len(set(row)) < 3), -1)
     assert hash_cells(np.array(table, np.int32))[1][0] == expected
 
 
 distinct = st.lists(
-    st.lists(st.integers(0, 5), min_size=3, max_size=3, unique=True), min_size=1, max_size=20
+    st.lists(st.integers(0, 5), min_size=3, max_size=3, unique=True),
+    min_size=1,
+    max_size=20,
 )
 
 
 @given(distinct)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=effort.examples(100))
 def test_duplicates_against_a_dictionary(table):
     seen: dict[frozenset, int] = {}
     expected = (-1, -1)
@@ -105,15 +110,17 @@ def test_duplicates_against_a_dictionary(table):
 
 
 @given(distinct)
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=effort.examples(50))
 def test_duplicates_are_found_whatever_the_hashes(table):
     table = np.array(table, np.int32)
     same = np.zeros(len(table), np.uint64)
     assert first_duplicate(table, same) == first_duplicate(table, hash_cells(table)[0])
 
 
-@given(st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=2), min_size=1, max_size=20))
-@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=2), min_size=1, max_size=20)
+)
+@settings(deadline=None, max_examples=effort.examples(50))
 def test_first_equal_rows_against_index(rows):
     expected = [rows.index(row) for row in rows]
     assert first_equal(np.array(rows, np.int32)).tolist() == expected

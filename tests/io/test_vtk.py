@@ -1,5 +1,6 @@
 """VTK's own files: every type of numbers, names with blanks, and what meshio takes otherwise."""
 
+import meshio
 import numpy as np
 import other_readers
 import pytest
@@ -8,7 +9,7 @@ from texts import read, refused
 
 from meshprep import io
 from meshprep.mesh import Dat
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.types.ordering import Ordering
 
 HEAD = """# vtk DataFile Version 5.1
 t
@@ -55,7 +56,11 @@ def binary(version: str, name: str, kind: str, values) -> bytes:
         [
             *(head.encode(), b"POINTS 4 double\n", points, b"\n", cells),
             *(b"\nCELL_TYPES 1\n", np.array([10], ">i4").tobytes()),
-            *(b"\nPOINT_DATA 4\nFIELD FieldData 2\n", f"{name} 1 4 {kind}\n".encode(), data),
+            *(
+                b"\nPOINT_DATA 4\nFIELD FieldData 2\n",
+                f"{name} 1 4 {kind}\n".encode(),
+                data,
+            ),
             *(b"\nlast 1 4 double\n", np.arange(4).astype(">f8").tobytes(), b"\n"),
         ]
     )
@@ -74,21 +79,19 @@ def test_every_type_of_numbers_that_vtk_writes(kind, version, tmp_path):
     assert mesh.dat("last", "nodes").values.tolist() == [0, 1, 2, 3]
 
 
-def test_what_is_left_out_is_told(tmp_path):
-    times = HEAD.replace("GRID\n", "GRID\nFIELD FieldData 1\nTIME 1 1 double\n0.5\n")
-    mesh = read(times, tmp_path / "a.vtk")
-    with pytest.raises(MeshprepError, match="cannot carry 'TIME' of the field data"):
-        io.write(mesh, tmp_path / "b.vtk")
-    bits = HEAD + "POINT_DATA 4\nFIELD FieldData 1\nflag 1 4 bit\n0 1 1 0\n"
-    refused(bits, tmp_path / "a.vtk", "holds values of type bit")
-    two = HEAD + "POINT_DATA 4\nFIELD FieldData 2\na 1 4 int\n0 1 1 0\n%61 1 4 int\n0 1 1 0\n"
+def test_arrays_of_one_name_in_two_spellings_are_refused(tmp_path):
+    two = (
+        HEAD + "POINT_DATA 4\nFIELD FieldData 2\na 1 4 int\n0 1 1 0\n%61 1 4 int\n0 1 1 0\n"
+    )
     refused(two, tmp_path / "a.vtk", "several arrays of one name")
 
 
 def test_structured_grids_name_what_converts_them(tmp_path):
     text = "# vtk DataFile Version 3.0\nt\nASCII\nDATASET STRUCTURED_POINTS\n"
     text += "DIMENSIONS 3 2 2\nORIGIN 0 0 0\nSPACING 1 1 1\n"
-    refused(text, tmp_path / "a.vtk", "holds STRUCTURED_POINTS: convert it with meshio convert")
+    refused(
+        text, tmp_path / "a.vtk", "holds STRUCTURED_POINTS: convert it with meshio convert"
+    )
     # which meshio does not read either
     text = "# vtk DataFile Version 3.0\nt\nASCII\nDATASET POLYDATA\n"
     refused(text, tmp_path / "b.vtk", "holds POLYDATA: convert it with ParaView")
@@ -105,6 +108,131 @@ def test_names_that_vtk_would_read_otherwise(tmp_path):
     assert b"a%2520b 1 4" in text
     back = io.read(tmp_path / "b.vtk")
     assert [d.name for d in back.dats if d.name != "coordinates"] == names
+
+
+OLD = """# vtk DataFile Version 3.0
+two cells
+ASCII
+DATASET UNSTRUCTURED_GRID
+POINTS 4 float
+0 0 0
+0.1 0 0
+0 0.12345678901234 0
+0 0 1
+CELLS 2 9
+4 0 1 2 3
+3 0 1 2
+CELL_TYPES 2
+10
+5
+CELL_DATA 2
+SCALARS material int 1
+LOOKUP_TABLE default
+7
+8
+POINT_DATA 4
+FIELD FieldData 3
+heat 1 4 float
+0.1
+nan
+inf
+1e-07
+bytes 2 4 unsigned_char
+1 2
+3 4
+5 6
+7 255
+large 1 4 unsigned_long
+1
+2
+3
+18446744073709551615
+"""
+
+
+def test_a_text_of_an_old_version_stays_one(tmp_path):
+    """MFEM and deal.II read nothing else, and go by the digits, not by the type."""
+    io.write(read(OLD, tmp_path / "a.vtk"), tmp_path / "b.vtk")
+    assert (tmp_path / "b.vtk").read_text() == OLD
+
+
+def test_a_legacy_file_of_the_newer_ending_is_told(tmp_path):
+    refused(OLD, tmp_path / "a.vtu", "is a legacy VTK file: give it the ending .vtk")
+
+
+def test_texts_and_colours_of_a_text_are_kept(tmp_path):
+    more = """FIELD FieldData 1
+name 1 4 string
+with%20blank
+
+a
+100%25
+"""
+    colours = "COLOR_SCALARS light 3\n" + "0 0.2 1\n" * 4
+    text = OLD[: OLD.index("FIELD")] + more + colours
+    mesh = read(text, tmp_path / "a.vtk")
+    io.write(mesh, tmp_path / "b.vtk")
+    back = io.read(tmp_path / "b.vtk")
+    for found in (mesh, back):
+        assert found.dat("name", "nodes").values.tolist() == ["with blank", "", "a", "100%"]
+        assert found.dat("light", "nodes").values.tolist() == [[0, 51, 255]] * 4
+    assert "0 0.2 1\n" in (tmp_path / "b.vtk").read_text()
+
+
+def test_bytes_of_an_old_version_keep_its_layout(tmp_path):
+    """A cell has its number of nodes before it; newer files have them in one list."""
+    data = binary("4.2", "q", "short", [1, 2, 3, -4])
+    one = b"CELLS 1 5\n" + np.array([4, 0, 1, 2, 3], ">i4").tobytes()
+    two = b"CELLS 2 9\n" + np.array([4, 0, 1, 2, 3, 3, 0, 1, 2], ">i4").tobytes()
+    types = b"\nCELL_TYPES 1\n" + np.array([10], ">i4").tobytes()
+    more_types = b"\nCELL_TYPES 2\n" + np.array([10, 5], ">i4").tobytes()
+    data = data.replace(one, two).replace(types, more_types)
+    io.write(read(data, tmp_path / "a.vtk"), tmp_path / "b.vtk")
+    written = (tmp_path / "b.vtk").read_bytes()
+    assert written.startswith(b"# vtk DataFile Version 4.2\nt\nBINARY\n")
+    assert two + more_types in written
+    assert b"q 1 4 short\n" + np.array([1, 2, 3, -4], ">i2").tobytes() in written
+    seen = other_readers.vtk(tmp_path / "b.vtk", "vtk")
+    assert seen.cells == [("tetra", [0, 1, 2, 3]), ("triangle", [0, 1, 2])]
+    assert [len(c.data) for c in meshio.read(tmp_path / "b.vtk").cells] == [1, 1]
+
+
+def test_an_array_without_rows_in_a_text(tmp_path):
+    empty = "FIELD FieldData 1\nnone 1 0 double\n"
+    text = OLD.replace("POINTS", f"{empty}POINTS", 1)
+    io.write(read(text, tmp_path / "a.vtk"), tmp_path / "b.vtk")
+    assert empty in (tmp_path / "b.vtk").read_text()
+
+
+def test_meshes_of_other_files_are_written_as_bytes(tmp_path):
+    io.write(plain_meshes()["tets"], tmp_path / "a.vtk")
+    data = (tmp_path / "a.vtk").read_bytes()
+    assert data.startswith(b"# vtk DataFile Version 5.1\nwritten by meshprep\nBINARY\n")
+    io.write(read(HEAD, tmp_path / "b.vtk"), tmp_path / "c.vtk")
+    assert "OFFSETS vtktypeint64\n0\n4\nCONN" in (tmp_path / "c.vtk").read_text()
+
+
+@pytest.mark.parametrize("version", ["3.0", "5.1"])
+def test_vtk_and_meshio_read_a_text_that_was_reordered(version, tmp_path):
+    cells = (
+        "CELLS 3 7\nOFFSETS vtktypeint64\n0 4 7\nCONNECTIVITY vtktypeint64\n0 1 2 3 0 1 2\n"
+    )
+    text = OLD if version == "3.0" else OLD.replace("3.0", "5.1", 1)
+    if version == "5.1":
+        text = text.replace("CELLS 2 9\n4 0 1 2 3\n3 0 1 2\n", cells)
+    mesh = read(text.replace("unsigned_char", "int"), tmp_path / "a.vtk")
+    order = {"nodes": Ordering.from_new_to_old(np.array([3, 1, 0, 2]))}
+    io.write(mesh.renumber(order), tmp_path / "b.vtk")
+    places = [[0, 0, 1], [0.1, 0, 0], [0, 0, 0], [0, 0.12345678901234, 0]]
+    seen = other_readers.vtk(tmp_path / "b.vtk", "vtk")
+    assert np.allclose(seen.points, places)
+    assert seen.cells == [("tetra", [2, 1, 3, 0]), ("triangle", [2, 1, 3])]
+    assert seen.cell_values["material"].tolist() == [7, 8]
+    assert seen.node_values["bytes"].tolist() == [[7, 255], [3, 4], [1, 2], [5, 6]]
+    other = meshio.read(tmp_path / "b.vtk")
+    assert np.allclose(other.points, places)
+    assert [c.data.tolist() for c in other.cells] == [[[2, 1, 3, 0]], [[2, 1, 3]]]
+    assert other.point_data["bytes"].tolist() == [[7, 255], [3, 4], [1, 2], [5, 6]]
 
 
 RAW = """<VTKFile type="UnstructuredGrid" version="1.0" byte_order="LittleEndian" \
@@ -187,7 +315,8 @@ def _write_by_vtk(grid, options, folder):
 @pytest.mark.parametrize(
     "values",
     [
-        "SCALARS q double 1\nLOOKUP_TABLE default\n1 2 3 4\nVECTORS q double\n" + "1 2 3 " * 4,
+        "SCALARS q double 1\nLOOKUP_TABLE default\n1 2 3 4\nVECTORS q double\n"
+        + "1 2 3 " * 4,
         "FIELD FieldData 2\nq 1 4 double\n1 2 3 4\nq 1 4 double\n5 6 7 8\n",
     ],
 )
@@ -199,7 +328,9 @@ def test_arrays_of_one_name_are_refused(version, values, tmp_path):
     refused(text, tmp_path / "a.vtk", "has several arrays of one name")
 
 
-@pytest.mark.parametrize(("kind", "number"), [("f8", 1e20), ("u8", 2**63 + 5), ("f8", -(2.0**63))])
+@pytest.mark.parametrize(
+    ("kind", "number"), [("f8", 1e20), ("u8", 2**63 + 5), ("f8", -(2.0**63))]
+)
 def test_whole_numbers_too_large_for_groups_are_values(kind, number, tmp_path):
     """They became other numbers."""
     tets = plain_meshes()["tets"]
@@ -218,38 +349,13 @@ def with_values(text, kind="ASCII", version="5.1"):
     return head + text
 
 
-TABLE = "SCALARS p double\nLOOKUP_TABLE rain%20bow\n1 2 3 4\nLOOKUP_TABLE rain%20bow 2\n"
-TABLE += "0 0 1 1 1 0 0 1\nVECTORS u double\n0 0 0 1 0 0 0 1 0 0 0 1\n"
-
-
-@pytest.mark.parametrize("version", ["5.1", "4.2"])
-def test_what_is_read_past_is_told_and_moves_nothing(version, tmp_path):
-    colours = "POINT_DATA 4\nCOLOR_SCALARS c 3\n" + "0 0.5 1 " * 4 + "\n"
-    notes = "METADATA\nCOMPONENT_NAMES\nx\ny%20z\nw\n\nSCALARS q double\nLOOKUP_TABLE default\n"
-    text = with_values(colours + TABLE + notes + "5 6 7 8\n", version=version)
-    mesh = read(text, tmp_path / "a.vtk")
-    told = ("colours 'c'", "lookup table 'rain bow'", "names of components")
-    assert mesh.extras["unread"] == told
-    assert mesh.dat("p", "nodes").values.tolist() == [1, 2, 3, 4]
-    assert mesh.dat("u", "nodes").values.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
-    assert mesh.dat("q", "nodes").values.tolist() == [5, 6, 7, 8]
-    with pytest.raises(MeshprepError, match=r"cannot carry colours 'c' \(not read\); lookup"):
-        io.write(mesh, tmp_path / "b.vtk")
-
-
-@pytest.mark.parametrize("version", ["5.1", "4.2"])
-def test_colours_of_binary_files_are_bytes(version, tmp_path):
-    more = b"LOOKUP_TABLE t 2\n" + bytes([10, 13, 0, 255] * 2) + b"\nCOLOR_SCALARS c 2\n"
-    more += bytes([10] * 8) + b"\nSCALARS q double 1\nLOOKUP_TABLE t\n"
-    data = binary(version, "p", "double", [1, 2, 3, 4])
-    mesh = read(data + more + np.arange(4).astype(">f8").tobytes() + b"\n", tmp_path / "a.vtk")
-    assert mesh.extras["unread"] == ("lookup table 't'", "colours 'c'")
-    assert mesh.dat("q", "nodes").values.tolist() == [0, 1, 2, 3]
-
-
 def test_notes_without_names_of_components_are_no_loss(tmp_path):
-    more = "POINT_DATA 4\nFIELD FieldData 2\np 1 4 double\n1 2 3 4\nMETADATA\nINFORMATION 1\n"
-    more += "NAME L2_NORM_RANGE LOCATION vtkDataArray\nDATA 2 1 4 \n\nq 1 4 double\n5 6 7 8\n"
+    more = (
+        "POINT_DATA 4\nFIELD FieldData 2\np 1 4 double\n1 2 3 4\nMETADATA\nINFORMATION 1\n"
+    )
+    more += (
+        "NAME L2_NORM_RANGE LOCATION vtkDataArray\nDATA 2 1 4 \n\nq 1 4 double\n5 6 7 8\n"
+    )
     mesh = read(HEAD + more, tmp_path / "a.vtk")
     assert mesh.dat("q", "nodes").values.tolist() == [5, 6, 7, 8]
     assert io.write(mesh, tmp_path / "b.vtk") == []

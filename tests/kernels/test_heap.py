@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meshprep.kernels.compiled import from_python
-from meshprep.partition.shift import new_heap, pop, push, with_room
+from meshprep.partitioning.shift import new_heap, pop, push, with_room
 
 new_heap, with_room = from_python(new_heap), from_python(with_room)
 push, pop = from_python(push), from_python(pop)

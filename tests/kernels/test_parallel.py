@@ -30,7 +30,9 @@ def test_pieces_follow_each_other(n):
 
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_results_stand_in_the_order_of_the_tasks(n):
-    assert each(lambda x, y: x * y, [(i, 10) for i in range(n)]) == [10 * i for i in range(n)]
+    assert each(lambda x, y: x * y, [(i, 10) for i in range(n)]) == [
+        10 * i for i in range(n)
+    ]
 
 
 def test_what_a_thread_raises_arrives():
@@ -45,11 +47,15 @@ def test_what_runs_at_once_gives_its_results_in_order():
 def test_what_began_has_ended_when_an_error_arrives(two_threads):
     def fail(number):
         both.wait(timeout=60)
-        time.sleep(0.02 * (1 - number))
+        if number == 0:
+            # still at work when the other one's error is there
+            other_failed.wait(timeout=60)
+            time.sleep(0.02)
         ended.append(number)
+        other_failed.set()
         raise ValueError(number)
 
-    both, ended = threading.Barrier(2), []
+    both, other_failed, ended = threading.Barrier(2), threading.Event(), []
     with pytest.raises(ValueError, match="0"):
         each(fail, [(0,), (1,), (2,)])
     assert ended == [1, 0]

@@ -57,11 +57,17 @@ def test_a_file_of_loops(tmp_path):
 
 def test_a_dat_that_is_read_and_added_to_is_refused_before_the_mesh_is_read(tmp_path):
     (tmp_path / "loops.toml").write_text(TOML.replace('"r", map', '"x", map'))
-    with pytest.raises(MeshprepError, match="'x' stands twice, with different dtypes or dims"):
+    with pytest.raises(
+        MeshprepError, match="'x' stands twice, with different dtypes or dims"
+    ):
         read_requests(tmp_path / "loops.toml")
-    alike = TOML.replace('"r", map = "edges->nodes", dim = 4, dtype = "f4"', '"x", map = "edges:p"')
+    alike = TOML.replace(
+        '"r", map = "edges->nodes", dim = 4, dtype = "f4"', '"x", map = "edges:p"'
+    )
     (tmp_path / "loops.toml").write_text(alike.replace("dim = 2, ", ""))
-    with pytest.raises(MeshprepError, match=r"loop 'res': .*conflict \(read and inc\): use an"):
+    with pytest.raises(
+        MeshprepError, match=r"loop 'res': .*conflict \(read and inc\): use an"
+    ):
         read_requests(tmp_path / "loops.toml")
 
 
@@ -113,7 +119,11 @@ def test_a_map_alone_stands_for_one_increment():
 
 @pytest.mark.parametrize(
     ("types", "expected"),
-    [(["tetra"], "faces->cells"), (["triangle"], "edges->cells"), (["line"], "cells->nodes")],
+    [
+        (["tetra"], "faces->cells"),
+        (["triangle"], "edges->cells"),
+        (["line"], "cells->nodes"),
+    ],
 )
 def test_default_loops(types, expected):
     size = {"tetra": 4, "triangle": 3, "line": 2}[types[0]]
@@ -168,14 +178,20 @@ def test_what_is_wrong_is_said_before_a_mesh_is_read(tmp_path, before, after, me
 def test_an_access_in_words_is_the_member(access):
     """Text that only equals it would be taken for another one by ``is``."""
     assert Arg("q", str(access), is_global=access in ("min", "max")).access is access
-    with pytest.raises(MeshprepError, match="argument 'q': access 'add' is unknown: use read, wri"):
+    with pytest.raises(
+        MeshprepError, match="argument 'q': access 'add' is unknown: use read, wri"
+    ):
         Arg("q", "add")
 
 
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ('edges->nodes", index = [1]', 'edges->nodes", index = [2]', "index 2 is past the last"),
+        (
+            'edges->nodes", index = [1]',
+            'edges->nodes", index = [2]',
+            "index 2 is past the last",
+        ),
         ('edges->nodes", dim', 'edges->cells", dim', "there is no map 'edges->cells'"),
     ],
 )
@@ -203,17 +219,25 @@ def test_a_text_in_place_of_a_list():
 
 
 def test_what_is_no_loop_is_refused():
-    for loops, said in ((None, "None is none"), ([3], "loop 3 must be a text such as 'a->b'")):
+    for loops, said in (
+        (None, "None is none"),
+        ([3], "loop 3 must be a text such as 'a->b'"),
+    ):
         with pytest.raises(MeshprepError, match=said):
             as_requests(loops, mesh())
     args = [{"dat": "q", "map": "edges->nodes", "access": "inc"}]
     for values, said in (
-        ({"over": "edges", "args": args, "block_sise": 8}, "^here: unknown key 'block_sise'"),
+        (
+            {"over": "edges", "args": args, "block_sise": 8},
+            "^here: unknown key 'block_sise'",
+        ),
         ({"over": "edges"}, "^here: needs over = "),
     ):
         with pytest.raises(MeshprepError, match=said):
             LoopRequest("a", values, "here")
-    with pytest.raises(MeshprepError, match=r"options are \{'block_size': 8\}: give Options"):
+    with pytest.raises(
+        MeshprepError, match=r"options are \{'block_size': 8\}: give Options"
+    ):
         prepare(mesh(), ["edges->nodes"], {"block_size": 8})
 
 
@@ -234,8 +258,26 @@ def test_a_loops_file_that_is_missing(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize("make", [lambda p: os.mkfifo(p), lambda p: p.symlink_to("/dev/zero")])
+@pytest.mark.parametrize(
+    "make", [lambda p: os.mkfifo(p), lambda p: p.symlink_to("/dev/zero")]
+)
 def test_what_is_no_regular_file_is_refused_unopened(tmp_path, make):
     make(tmp_path / "loops.toml")
-    with pytest.raises(MeshprepError, match=r"loops.toml: cannot be read: is no regular file"):
+    with pytest.raises(
+        MeshprepError, match=r"loops.toml: cannot be read: is no regular file"
+    ):
         read_requests(tmp_path / "loops.toml")
+
+
+def test_a_set_that_only_a_map_makes_needs_one():
+    mesh = generate("delaunay2d", cells=100)
+    arg = {"dat": "r", "access": "inc"}
+    request = LoopRequest("r", {"over": "edges", "args": [arg]})
+    told = (
+        "loop 'r': needs the map of an argument: the mesh has nodes, line, cells, and 'edges' is "
+        'made only by a map, such as map = "edges->nodes"'
+    )
+    with pytest.raises(MeshprepError, match=told):
+        resolve([request], mesh)
+    # through a map that makes it
+    assert resolve([simple_request("cells->nodes")], mesh)[0].loop.over == "cells"

@@ -11,12 +11,16 @@ def test_blocks_of_one_type_become_one_set_in_the_order_of_the_file():
     blocks = [
         Block("triangle", np.array([[0, 1, 2]]), tags={"physical": np.array([7])}),
         Block("line", np.array([[0, 1]]), np.array([40])),
-        Block("triangle", np.array([[3, 4, 5], [6, 7, 8]]), data={"t": np.array([1.5, 2.5])}),
+        Block(
+            "triangle", np.array([[3, 4, 5], [6, 7, 8]]), data={"t": np.array([1.5, 2.5])}
+        ),
         Block("quad", np.empty((0, 4), int)),
     ]
     mesh, places = assemble(POINTS, blocks, tag_names={("physical", 2): {7: "in"}})
     assert list(mesh.sets) == ["nodes", "cells", "line"]
-    np.testing.assert_array_equal(mesh.cell_map("cells").table, [[0, 1, 2], [3, 4, 5], [6, 7, 8]])
+    np.testing.assert_array_equal(
+        mesh.cell_map("cells").table, [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    )
     assert [(p.set, p.start, p.stop) for p in places[:3]] == [
         ("cells", 0, 1),
         ("line", 0, 1),
@@ -57,8 +61,14 @@ def test_group_lists_of_several_blocks_are_joined():
         ([], "there are no cells"),
         ([Block("vertex", np.array([[0]]))], "there are no cells"),
         ([Block("triangle", np.array([[0, 1]]))], "has 3 nodes, but has 2"),
-        ([Block("hexahedron", np.zeros((1, 20), int))], "has 8 nodes, but has 20 in the file"),
-        ([Block("VTK_LAGRANGE_WEDGE", np.zeros((1, 5), int))], "has at least 6 nodes, but has 5"),
+        (
+            [Block("hexahedron", np.zeros((1, 20), int))],
+            "has 8 nodes, but has 20 in the file",
+        ),
+        (
+            [Block("VTK_LAGRANGE_WEDGE", np.zeros((1, 5), int))],
+            "has at least 6 nodes, but has 5",
+        ),
         ([Block("polygon", np.array([[0, 1, 2]]))], "'polygon' are not supported"),
         ([Block("line", np.array([[0, 9]]))], "has index 9, but set 'nodes' has 9"),
     ],

@@ -15,7 +15,9 @@ def slow_means(xyz, table):
 
 @pytest.mark.parametrize("name", ["cells", "edges", "boundary_edges"])
 def test_centroids_are_the_means_of_corners(name):
-    mesh = derive(generate("delaunay2d", cells=300, seed=3), ["edges->nodes", "edges->cells"])
+    mesh = derive(
+        generate("delaunay2d", cells=300, seed=3), ["edges->nodes", "edges->cells"]
+    )
     if f"{name}->nodes" not in mesh.maps:
         mesh = derive(mesh, [f"{name}->nodes"])
     expected = slow_means(mesh.coordinates, mesh.map(f"{name}->nodes").table)

@@ -1,5 +1,6 @@
 """The transpose and the graphs of elements and points against sets of Python integers."""
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,7 +23,9 @@ def tables(draw):
     """A random map; rows may name a point twice, points may be unused, sizes may be 0."""
     n, arity = draw(st.integers(0, 12)), draw(st.integers(1, 4))
     n_points = draw(st.integers(1, 10))
-    values = draw(st.lists(st.integers(0, n_points - 1), min_size=n * arity, max_size=n * arity))
+    values = draw(
+        st.lists(st.integers(0, n_points - 1), min_size=n * arity, max_size=n * arity)
+    )
     return np.array(values, dtype=np.int32).reshape(n, arity), n_points
 
 
@@ -31,30 +34,33 @@ def rows_of(csr):
     return [csr.index[a:b].tolist() for a, b in bounds]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=effort.examples(60))
 @given(tables())
 def test_transpose_lists_the_elements_of_every_point(case):
     table, n_points = case
     found = transpose(table, n_points)
-    expected = [[i for i, row in enumerate(table) for t in row if t == p] for p in range(n_points)]
+    expected = [
+        [i for i, row in enumerate(table) for t in row if t == p] for p in range(n_points)
+    ]
     assert rows_of(found) == expected
     assert found.n_rows == n_points
     assert found.offset.dtype == np.int64
     assert found.index.dtype == np.int32
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=effort.examples(60))
 @given(tables())
 def test_element_graph_joins_elements_that_share_a_point(case):
     table, n_points = case
     sets = [set(row.tolist()) for row in table]
     expected = [
-        [k for k, other in enumerate(sets) if k != i and own & other] for i, own in enumerate(sets)
+        [k for k, other in enumerate(sets) if k != i and own & other]
+        for i, own in enumerate(sets)
     ]
     assert rows_of(element_graph(table, n_points)) == expected
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=effort.examples(60))
 @given(tables())
 def test_point_graph_joins_points_of_one_element(case):
     table, n_points = case

@@ -87,26 +87,56 @@ def test_arrays_refuse_to_be_written():
         (lambda: SetMap("m", "a", "b", np.array([[2**31]])), "past 2\\^31-1"),
         (lambda: Dat("d", "a", np.array([None])), "must be numbers"),
         (lambda: Dat("d", "a", np.zeros(2), np.array([1, 1])), "ascending"),
-        (lambda: Tag("t", "a", np.array([1]), np.array([0, 0]), np.array([])), "outside its 1"),
+        (
+            lambda: Tag("t", "a", np.array([1]), np.array([0, 0]), np.array([])),
+            "outside its 1",
+        ),
         (lambda: Tag("t", "a", np.array([0]), np.array([0, 2]), np.array([1])), "end at 1"),
-        (lambda: Tag("t", "a", np.array([-1]), np.array([0, 1]), np.array([1])), "outside its 1"),
-        (lambda: Tag("t", "a", np.array([[0]]), np.array([0, 1]), np.array([1])), "one a row"),
-        (lambda: Tag("t", "a", np.array([]), np.array([]), np.array([])), "must rise from 0"),
-        (lambda: Tag("t", "a", np.array([0]), np.array([1, 1]), np.array([1])), "must rise from 0"),
-        (lambda: Tag("t", "a", [0], np.array([0, 2, 1]), np.array([1])), "must rise from 0"),
+        (
+            lambda: Tag("t", "a", np.array([-1]), np.array([0, 1]), np.array([1])),
+            "outside its 1",
+        ),
+        (
+            lambda: Tag("t", "a", np.array([[0]]), np.array([0, 1]), np.array([1])),
+            "one a row",
+        ),
+        (
+            lambda: Tag("t", "a", np.array([]), np.array([]), np.array([])),
+            "must rise from 0",
+        ),
+        (
+            lambda: Tag("t", "a", np.array([0]), np.array([1, 1]), np.array([1])),
+            "must rise from 0",
+        ),
+        (
+            lambda: Tag("t", "a", [0], np.array([0, 2, 1]), np.array([1])),
+            "must rise from 0",
+        ),
         (lambda: IndexList("i", "a", np.zeros(3)), "must be integers"),
-        (lambda: IndexList("i", "a", np.zeros((1, 1, 1), int)), "must be integers of shape"),
+        (
+            lambda: IndexList("i", "a", np.zeros((1, 1, 1), int)),
+            "must be integers of shape",
+        ),
         (lambda: Dat("d", "a", np.float64(1)), "must be numbers with one row an element"),
         (lambda: Dat("d", "a", np.zeros(2), np.array([1])), "ascending, one a row"),
         (lambda: IndexList("i", "a", np.array([2**32 + 1])), "past 2\\^31-1"),
         (lambda: Dat("d", "a", np.zeros(2), np.array([0, 2**32 + 1])), "past 2\\^31-1"),
         (lambda: Dat("d", "a", np.zeros(2), np.array([0.5, 1.5])), "must be integers"),
-        (lambda: Tag("t", "a", np.array([2**32]), np.array([0, 1]), np.array([5])), "past 2"),
+        (
+            lambda: Tag("t", "a", np.array([2**32]), np.array([0, 1]), np.array([5])),
+            "past 2",
+        ),
         (lambda: Tag.from_ids("t", "a", np.array([1.5, 2])), "whole numbers"),
         (lambda: Tag.from_ids("t", "a", np.array([2**63], np.uint64)), "whole numbers"),
         (lambda: two_triangles(tags=[Tag.from_ids("t", "cells", np.ones(3))]), "3 rows"),
-        (lambda: two_triangles(lists=[IndexList("i", "nodes", np.array([5]))]), "outside the 5"),
-        (lambda: two_triangles(lists=[IndexList("i", "edges", np.array([0]))]), "no set 'edges'"),
+        (
+            lambda: two_triangles(lists=[IndexList("i", "nodes", np.array([5]))]),
+            "outside the 5",
+        ),
+        (
+            lambda: two_triangles(lists=[IndexList("i", "edges", np.array([0]))]),
+            "no set 'edges'",
+        ),
         (
             lambda: Mesh(
                 [ElementSet("a", 1), ElementSet("b", 3)],
@@ -114,8 +144,14 @@ def test_arrays_refuse_to_be_written():
             ),
             "column 1 has index -1, but set 'b' has 3 elements: elements that reach nothing must",
         ),
-        (lambda: Mesh([ElementSet("a", 1), ElementSet("a", 2)], []), "two sets are named 'a'"),
-        (lambda: Mesh([ElementSet("a", 1), ElementSet("u", 2, parts=("a",))], []), "its parts"),
+        (
+            lambda: Mesh([ElementSet("a", 1), ElementSet("a", 2)], []),
+            "two sets are named 'a'",
+        ),
+        (
+            lambda: Mesh([ElementSet("a", 1), ElementSet("u", 2, parts=("a",))], []),
+            "its parts",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(make, message):
@@ -141,7 +177,12 @@ def test_labels_that_fit_64_bits_are_numbers_of_a_file(values, numbering):
 
 def test_a_tag_holds_several_groups_an_element():
     tag = Tag(
-        "physical", "cells", np.array([2, 0, 1]), np.array([0, 0, 1, 3]), [7, 7, 9], {7: "in"}
+        "physical",
+        "cells",
+        np.array([2, 0, 1]),
+        np.array([0, 0, 1, 3]),
+        [7, 7, 9],
+        {7: "in"},
     )
     assert [tag.groups(r) for r in tag.values] == [(7, 9), (), (7,)]
     np.testing.assert_array_equal(tag.first_ids(), [7, 0, 7])
@@ -265,7 +306,9 @@ def test_a_map_of_a_map_is_numpys_indexing():
 def test_maps_that_do_not_join_are_refused():
     mesh, _ = three_sets()
     first, then = mesh.maps.values()
-    with pytest.raises(MeshprepError, match="'b->c' leads to 'c', but map 'a->b' starts at 'a'"):
+    with pytest.raises(
+        MeshprepError, match="'b->c' leads to 'c', but map 'a->b' starts at 'a'"
+    ):
         then.compose(first)
     short = SetMap("b->c", "b", "c", then.table[:19])
     with pytest.raises(MeshprepError, match=r"map 'a->b': .* index 19, but set 'b' has 19"):

@@ -7,7 +7,7 @@ import pytest
 from meshprep import Options, prepare
 from meshprep.io.generate import generate
 from meshprep.metrics.cost import Cost, Measured, cost_of
-from meshprep.report.compare import Comparison, compare
+from meshprep.reporting.compare import Comparison, compare
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.metrics import (
     Metrics,
@@ -46,7 +46,9 @@ def _with_seconds(plan, seconds):
 def test_measured_times_say_when_a_plan_pays(plan):
     comparison = compare(plan, {"edges->cells": (5.0, 2.0)})
     (column,), found = comparison.columns(), comparison.figures()
-    assert " as measured: its loop moves its data in 2 ms" in comparison.conclusion("plan 1")
+    assert " as measured: its loop moves its data in 2 ms" in comparison.conclusion(
+        "plan 1"
+    )
     rows = {r["figure"]: (r["before"], r["after"]) for r in found}
     assert rows["measured ms a call"] == (5.0, 2.0)
     moved = column.after.useful_bytes
@@ -67,7 +69,10 @@ def test_a_plan_that_saves_nothing_is_never_repaid(plan):
 def test_savings_of_several_loops_count_together():
     mesh = generate("delaunay2d", cells=400)
     plan = prepare(mesh, ["edges->cells", "cells->nodes"], Options(block_size=64)).plan
-    times = {"edges->cells": Measured.given(5.0, 2.0), "cells->nodes": Measured.given(4.0, 3.0)}
+    times = {
+        "edges->cells": Measured.given(5.0, 2.0),
+        "cells->nodes": Measured.given(4.0, 3.0),
+    }
     cost = cost_of(_with_seconds(plan, 2.0), times)
     assert (cost.saved, cost.calls, cost.loops) == (pytest.approx(4e-3), 500, 2)
 
@@ -80,7 +85,10 @@ def test_bad_times_are_refused(plan):
 def test_what_was_tuned_is_told(plan):
     loop = plan["edges->cells"]
     cpu = Tuned(
-        Machine("cpu", "A chip", 2), "k", True, (Trial("sequential", "", (), 2e-3, 2e-3, 0.1, 9),)
+        Machine("cpu", "A chip", 2),
+        "k",
+        True,
+        (Trial("sequential", "", (), 2e-3, 2e-3, 0.1, 9),),
     )
     trial = Trial("hierarchical", "s64", ("q", "r"), 1.5e-5, 1.5e-5, 0.0, 0, threads=32)
     gpu = Tuned(Machine("gpu", "H200"), "", False, (trial,))

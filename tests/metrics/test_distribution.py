@@ -32,7 +32,9 @@ def _variant(sizes, colours, loads=None):
 def _blocks(draw):
     sizes = draw(st.lists(st.integers(1, 90), min_size=1, max_size=8))
     n = sum(sizes)
-    return sizes, draw(st.lists(st.integers(0, 5) | st.integers(60, 200), min_size=n, max_size=n))
+    return sizes, draw(
+        st.lists(st.integers(0, 5) | st.integers(60, 200), min_size=n, max_size=n)
+    )
 
 
 @settings(deadline=None)
@@ -59,7 +61,9 @@ def test_warps_of_nothing():
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 500), st.integers(1, 500)), min_size=1, max_size=60))
+@given(
+    st.lists(st.tuples(st.integers(1, 500), st.integers(1, 500)), min_size=1, max_size=60)
+)
 def test_every_block_is_in_its_bin(pairs):
     sizes, loads = zip(*pairs, strict=True)
     variant = _variant(sizes, [0] * sum(sizes), loads)
@@ -77,7 +81,11 @@ def test_every_block_is_in_its_bin(pairs):
         assert all(blocks)
         assert list(bins) == sorted(set(bins))
         for place, count in zip(bins, blocks, strict=True):
-            inside = [v for v in expected if width * place + 1e-7 <= v < width * (place + 1) - 1e-7]
+            inside = [
+                v
+                for v in expected
+                if width * place + 1e-7 <= v < width * (place + 1) - 1e-7
+            ]
             near = [v for v in expected if -1e-7 <= v - width * place <= width + 1e-7]
             assert len(inside) <= count <= len(near)
 

@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from meshprep.loops.reach import indirect_dats, maps_by_place
 from meshprep.metrics.measures import measure, variant_metrics
-from meshprep.pipeline.variants import baseline, build_variant
+from meshprep.staging.build_variant import baseline, build_variant
 from meshprep_runtime.plan import LoopPlan
 from meshprep_runtime.plan.metrics import (
     SetReuse,
@@ -23,8 +24,12 @@ from meshprep_runtime.program.timings import useful_bytes
 from meshprep_runtime.types.loops import Access, Arg, Loop
 from meshprep_runtime.types.maps import SetMap
 
-EDGES = SetMap("edges->cells", "edges", "cells", np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]]))
-ENDS = SetMap("edges->nodes", "edges", "nodes", np.array([[0, 9], [1, 8], [2, 7], [3, 6], [4, 5]]))
+EDGES = SetMap(
+    "edges->cells", "edges", "cells", np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]])
+)
+ENDS = SetMap(
+    "edges->nodes", "edges", "nodes", np.array([[0, 9], [1, 8], [2, 7], [3, 6], [4, 5]])
+)
 SIZES = {"edges": 5, "cells": 6, "nodes": 10}
 LOOP = Loop(
     "res_calc",
@@ -94,7 +99,7 @@ def test_values_survive_json_and_name_the_variant():
     assert found.sorted_by_colour is False
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=effort.examples(80))
 @given(
     st.integers(1, 60),
     st.integers(1, 4),
@@ -108,8 +113,12 @@ def test_against_sets_of_addresses(n, arity, n_to, block_size, dim, dtype, seed)
     table = np.random.default_rng(seed).integers(0, n_to, (n, arity), dtype=np.int32)
     maps = {"cells->nodes": SetMap("cells->nodes", "cells", "nodes", table)}
     args = (Arg("v", Access.INC, dim, dtype, "cells->nodes", tuple(range(arity))),)
-    found = baseline(Loop("loop", "cells", args), maps, {"cells": n, "nodes": n_to}, block_size)
-    blocks = [set(table[s : s + block_size].ravel().tolist()) for s in range(0, n, block_size)]
+    found = baseline(
+        Loop("loop", "cells", args), maps, {"cells": n, "nodes": n_to}, block_size
+    )
+    blocks = [
+        set(table[s : s + block_size].ravel().tolist()) for s in range(0, n, block_size)
+    ]
     item = int(dtype[1])
     loads = sum(map(len, blocks))
     assert (found.accesses, found.loads) == (table.size, loads)
@@ -117,12 +126,15 @@ def test_against_sets_of_addresses(n, arity, n_to, block_size, dim, dtype, seed)
     assert found.staged_bytes.max == max(map(len, blocks)) * dim * item
     for unit, nbytes in (("lines", 128), ("sectors", 32)):
         aos = [
-            {(p * dim * item + i) // nbytes for p in b for i in range(dim * item)} for b in blocks
+            {(p * dim * item + i) // nbytes for p in b for i in range(dim * item)}
+            for b in blocks
         ]
         soa = [{(c, p * item // nbytes) for p in b for c in range(dim)} for b in blocks]
         assert getattr(found.aos, unit).total == sum(map(len, aos))
         assert getattr(found.soa, unit).total == sum(map(len, soa))
-        assert getattr(found.aos, unit).mean == pytest.approx(sum(map(len, aos)) / len(blocks))
+        assert getattr(found.aos, unit).mean == pytest.approx(
+            sum(map(len, aos)) / len(blocks)
+        )
 
 
 def test_a_direct_loop_has_no_reuse():
@@ -168,7 +180,9 @@ def test_useful_bytes_count_the_points_that_a_loop_reaches():
         Arg("bound", Access.READ, 1, "i4"),
     )
     sizes = {"ends": 3, "cells": 1000}
-    found = useful_bytes(Loop("bres", "ends", args), {m.name: m for m in (ends, rest)}, sizes)
+    found = useful_bytes(
+        Loop("bres", "ends", args), {m.name: m for m in (ends, rest)}, sizes
+    )
     # q of cells 0, 2 and 4, res of 0 and 4 read and written, bound of every end
     assert found == 3 * 32 + 2 * 2 * 32 + 3 * 4
 
@@ -190,7 +204,11 @@ def test_useful_bytes_against_sets_of_points(seed):
         if through is None and name in points and access is not Access.READ:
             continue
         args.append(Arg(name, access, 3, "f4", through, () if through is None else (1, 0)))
-        reached = range(sizes["ends"]) if through is None else maps[through].table.ravel().tolist()
+        reached = (
+            range(sizes["ends"])
+            if through is None
+            else maps[through].table.ravel().tolist()
+        )
         points.setdefault(name, set()).update(reached)
         did = {Access.READ: "r", Access.WRITE: "w"}.get(access, "rw")
         passes.setdefault(name, set()).update(did)
@@ -203,7 +221,9 @@ def test_a_list_has_the_figures_of_elements_in_its_order():
     rng = np.random.default_rng(4)
     sizes = {"edges": 200, "cells": 90, "nodes": 70}
     maps = {
-        f"edges->{to}": SetMap(f"edges->{to}", "edges", to, rng.integers(0, sizes[to], (200, 2)))
+        f"edges->{to}": SetMap(
+            f"edges->{to}", "edges", to, rng.integers(0, sizes[to], (200, 2))
+        )
         for to in ("cells", "nodes")
     }
     elements = rng.permutation(200).astype(np.int32)

@@ -26,11 +26,15 @@ def test_bytes_of_each_store_are_those_of_its_arrays():
     number = csr.to_scipy().astype(np.int32)
     number.data = np.arange(1, number.nnz + 1, dtype=np.int32)
     number = np.pad(number.toarray(), (0, 1))  # behind the last row and column: none
-    place = {"add": number[local.dofs[:, :, None], local.dofs[:, None]].reshape(cells, -1) - 1}
+    place = {
+        "add": number[local.dofs[:, :, None], local.dofs[:, None]].reshape(cells, -1) - 1
+    }
     row_ptr = csr.row_ptr.astype(np.int64)
     plan = MatrixPlan("K", "dofs", "dofs", row, row, row_ptr, csr.columns, place)
     found = store_bytes(plan)
-    assert {one.store: one.stored for one in found} == {k: s.bytes for k, s in stores.items()}
+    assert {one.store: one.stored for one in found} == {
+        k: s.bytes for k, s in stores.items()
+    }
     # x is read and y written; row_ptr has one entry more than rows
     nonzeros, rows = csr.values.size, csr.shape[0]
     assert found[0].product == nonzeros * 12 + rows * 20 + 4

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from meshprep.loops.reach import maps_by_place
 from meshprep.metrics.traffic import LAYOUTS, traffic
-from meshprep.pipeline.variants import baseline_variant
+from meshprep.staging.build_variant import baseline_variant
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.matrices import MatrixPlan, with_places
 from meshprep_runtime.types.loops import Access, Arg, Loop
@@ -45,7 +46,9 @@ def _mesh(n, n_cells, n_nodes, seed):
     random = np.random.default_rng(seed)
     sizes = {"edges": n, "cells": n_cells, "nodes": n_nodes}
     maps = {
-        f"edges->{to}": SetMap(f"edges->{to}", "edges", to, random.integers(0, sizes[to], (n, 2)))
+        f"edges->{to}": SetMap(
+            f"edges->{to}", "edges", to, random.integers(0, sizes[to], (n, 2))
+        )
         for to in ("cells", "nodes")
     }
     return maps, sizes
@@ -71,7 +74,9 @@ def _groups(variant):
 def _slow(loop, maps, variant, layout, local, colour):
     """Reads and writes by kind: for each block the union of what its elements touch."""
     reads, writes, before = Counter(), Counter(), Counter()
-    gathers = variant.elements is not None and any(not a.map and not a.is_global for a in loop.args)
+    gathers = variant.elements is not None and any(
+        not a.map and not a.is_global for a in loop.args
+    )
     coloured = any(a.conflicts for a in loop.args)
     for b, (group, places) in enumerate(_groups(variant)):
         read = {kind: set() for kind in ("indirect", "direct", "maps", "plan")}
@@ -88,7 +93,9 @@ def _slow(loop, maps, variant, layout, local, colour):
                 for i in a.index:
                     for p in places:
                         read["plan"] |= _sectors((a.map, i), p * local, local)
-            touched = set().union(*(_values(key, int(p), a.dim, item, layout) for p in points))
+            touched = set().union(
+                *(_values(key, int(p), a.dim, item, layout) for p in points)
+            )
             kind = "indirect" if to_set else "direct"
             if a.access is not WRITE:
                 read[kind] |= touched
@@ -118,7 +125,7 @@ def _variant(loop, maps, sizes, block_size, lists):
     return replace(baseline_variant(loop, rows, sizes, block_size), elements=elements)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=effort.examples(150))
 @given(
     st.sampled_from(sorted(LOOPS)),
     st.sampled_from(LAYOUTS),
@@ -150,11 +157,18 @@ def _matrix(n, nonzeros, seed):
     none = np.zeros(0, np.int32)
     columns = np.zeros(nonzeros, np.int32)
     return MatrixPlan(
-        "K", "cells", "cells", none, none, np.zeros(1, np.int64), columns, {"assemble": place}
+        "K",
+        "cells",
+        "cells",
+        none,
+        none,
+        np.zeros(1, np.int64),
+        columns,
+        {"assemble": place},
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=effort.examples(60))
 @given(
     st.integers(1, 90),
     st.integers(1, 200),
@@ -171,7 +185,8 @@ def test_nonzeros_are_reached_through_their_places(n, nonzeros, block_size, seed
     found = traffic(loop, *with_places(loop, maps, sizes, {"K": matrix}), variant)
     place, groups = matrix.place["assemble"], _groups(variant)
     touched = [
-        {p // 4 for p in place[list(group)].ravel().tolist() if p >= 0} for group, _ in groups
+        {p // 4 for p in place[list(group)].ravel().tolist() if p >= 0}
+        for group, _ in groups
     ]
     assert found.reads["indirect"] == found.writes["indirect"] == sum(map(len, touched))
     rows = [{p // 2 for p in places} for _, places in groups]

@@ -8,7 +8,7 @@ import pytest
 from meshprep import Mesh, Options, prepare
 from meshprep.io.generate import generate
 from meshprep.pipeline.check_file import check, wrong_figures
-from meshprep.pipeline.variants import with_loop, with_sizes
+from meshprep.staging.recut import with_loop, with_sizes
 from meshprep_runtime.plan.records import from_json, to_json
 
 MATRIX = {"mat": "K", "rows": "cells->dofs1", "columns": "cells->dofs1", "access": "inc"}
@@ -25,7 +25,9 @@ def two_meshes():
     """Sets that no chain of maps ties together, so that two loops lead."""
     chain = np.column_stack([np.arange(60), np.arange(60) + 1]).astype(np.int32)
     rng = np.random.default_rng(1)
-    tables = {f"{e}->{p}": rng.permutation(61).astype(np.int32)[chain] for e, p in ("ep", "fq")}
+    tables = {
+        f"{e}->{p}": rng.permutation(61).astype(np.int32)[chain] for e, p in ("ep", "fq")
+    }
     return Mesh({"e": 60, "p": 61, "f": 60, "q": 61}, tables)
 
 
@@ -34,9 +36,17 @@ def two_meshes():
     [
         ("delaunay3d", ["faces->cells"], {"method": "auto"}),
         ("delaunay2d", ["boundary_edges->cells", "edges->cells"], {"target": "cpu"}),
-        ("delaunay2d", ["edges->cells", "edges->nodes"], {"own_blocks": True, "method": "none"}),
+        (
+            "delaunay2d",
+            ["edges->cells", "edges->nodes"],
+            {"own_blocks": True, "method": "none"},
+        ),
         ("delaunay2d", ["cells->nodes"], {"partition": "metis", "keep_order": True}),
-        ("delaunay2d", {"k": {"over": "cells", "args": [MATRIX]}}, {"sort_by_colour": True}),
+        (
+            "delaunay2d",
+            {"k": {"over": "cells", "args": [MATRIX]}},
+            {"sort_by_colour": True},
+        ),
         (two_meshes, ["e->p", "f->q"], {}),
     ],
 )
@@ -52,9 +62,18 @@ def test_the_figures_of_plans_are_right(mesh, loops, chosen):
     [
         ("loops/edges->cells/s32/after/reuse", "after/reuse is {}, but the plan gives"),
         ("loops/edges->cells/s64/after/loads", "'s64': the figure after/loads is {}, but"),
-        ("loops/edges->cells/s32/after/block_colours", "after/block_colours is {}, but the plan"),
-        ("loops/edges->cells/s32/after/traffic/soa/read", "after/traffic/soa/read is {}, but"),
-        ("loops/edges->cells/s32/after/thread_colours/mean", "after/thread_colours/mean is {}"),
+        (
+            "loops/edges->cells/s32/after/block_colours",
+            "after/block_colours is {}, but the plan",
+        ),
+        (
+            "loops/edges->cells/s32/after/traffic/soa/read",
+            "after/traffic/soa/read is {}, but",
+        ),
+        (
+            "loops/edges->cells/s32/after/thread_colours/mean",
+            "after/thread_colours/mean is {}",
+        ),
     ],
 )
 def test_a_false_figure_is_named(plan, tmp_path, path, said):

@@ -1,5 +1,6 @@
 """Matrices in plans: pattern and places against scipy, and their words."""
 
+import effort
 import numpy as np
 import pytest
 import scipy.sparse
@@ -9,15 +10,21 @@ from matrix_loops import stiffness
 
 from meshprep.distribute.subject import subject_of_plan
 from meshprep.io.generate import generate
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import LoopRequest, read_requests
 from meshprep.mesh import ElementSet, Mesh, SetMap, Tag
 from meshprep.metrics.product_traffic import store_bytes
 from meshprep.metrics.traffic import LAYOUTS
-from meshprep.pipeline.matrices import _fill_places, _visit_entries, build_matrices, input_reach
-from meshprep.pipeline.numbering import Numbering
-from meshprep.pipeline.steps import Options, plan_request_maps, prepare
-from meshprep.report.html.page import matrix_sections
-from meshprep.report.matrices import input_nonzeros
+from meshprep.pipeline.steps import Options, prepare
+from meshprep.reporting.html.page import matrix_sections
+from meshprep.reporting.matrices import input_nonzeros
+from meshprep.staging.matrices import (
+    _fill_places,
+    _visit_entries,
+    build_matrices,
+    input_reach,
+)
+from meshprep.staging.numbering import Numbering
 from meshprep.topology import constrained_points, derive
 from meshprep_runtime import MeshprepError
 
@@ -87,7 +94,11 @@ def test_what_the_order_is_compared_with(mesh, columns):
     ("over", "matrix", "said"),
     [
         ("e", "e->p", "matrix 'e->p' has the name of a map: leave '->' out"),
-        ("nonzeros of K", "K", "a set has the name 'nonzeros of K': give the matrix another one"),
+        (
+            "nonzeros of K",
+            "K",
+            "a set has the name 'nonzeros of K': give the matrix another one",
+        ),
     ],
 )
 def test_names_that_others_have_are_refused(over, matrix, said):
@@ -107,13 +118,15 @@ def random_maps(draw):
     n = draw(st.integers(0, 40))
     sizes = {"p": draw(st.integers(1, 20)), "q": draw(st.integers(1, 20))}
     arities = {"p": draw(st.integers(1, 4)), "q": draw(st.integers(1, 3))}
-    maps = [SetMap(f"e->{s}", "e", s, rng.integers(0, sizes[s], (n, arities[s]))) for s in sizes]
+    maps = [
+        SetMap(f"e->{s}", "e", s, rng.integers(0, sizes[s], (n, arities[s]))) for s in sizes
+    ]
     fixed = (rng.random(sizes["p"]) < draw(st.sampled_from([0, 0.3, 1]))).astype(np.int64)
     sets = [ElementSet("e", n), *(ElementSet(s, size) for s, size in sizes.items())]
     return Mesh(sets, maps, tags=[Tag.from_ids("t", "p", fixed, {1: "held"})])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=effort.examples(40), deadline=None)
 @given(random_maps(), st.sampled_from(["e->p", "e->q"]), st.sampled_from(["gpu", "cpu"]))
 def test_any_maps_give_a_right_matrix(mesh, columns, target):
     """All points may be fixed, there may be no element, and elements may name a point twice."""
@@ -195,7 +208,9 @@ def test_loops_must_agree_about_a_matrix(mesh):
 
 
 def test_a_mesh_in_parts_keeps_no_fixed_dofs(plan):
-    with pytest.raises(MeshprepError, match="'stiffness': matrix 'K' has fixed dofs, which a mesh"):
+    with pytest.raises(
+        MeshprepError, match="'stiffness': matrix 'K' has fixed dofs, which a mesh"
+    ):
         subject_of_plan(plan)
 
 
@@ -232,7 +247,12 @@ def test_a_matrix_in_loops_toml(mesh, plan, tmp_path):
 )
 def test_words_that_make_no_matrix(mesh, args, words):
     """A key that is None is left out."""
-    arg = {"mat": "K", "rows": "cells->dofs1", "columns": "cells->dofs1", "access": "inc"} | args
+    arg = {
+        "mat": "K",
+        "rows": "cells->dofs1",
+        "columns": "cells->dofs1",
+        "access": "inc",
+    } | args
     arg = {key: value for key, value in arg.items() if value is not None}
     request = LoopRequest("m", {"over": "cells", "args": [arg]}, "here")
     with pytest.raises(MeshprepError) as error:

@@ -32,13 +32,22 @@ def moved(values, at, to):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: {"columns": moved(m.columns, [0, 1], m.columns[[1, 0]])}, "do not ascend"),
+        (
+            lambda m: {"columns": moved(m.columns, [0, 1], m.columns[[1, 0]])},
+            "do not ascend",
+        ),
         (lambda m: {"columns": moved(m.columns, 0, m.shape[1])}, "outside 0.."),
         (lambda m: {"row_of": moved(m.row_of, m.row_of.argmax(), -1)}, "row_ptr"),
         (lambda m: {"row_of": m.row_of[::-1]}, "does not count up from 0"),
-        (lambda m: {"row_of": moved(m.row_of, m.row_of.argmin(), -2)}, "does not count up from 0"),
+        (
+            lambda m: {"row_of": moved(m.row_of, m.row_of.argmin(), -2)},
+            "does not count up from 0",
+        ),
         (lambda m: {"row_of": m.row_of.astype("i8")}, "row_of is int64 of shape"),
-        (lambda m: {"row_of": np.append(m.row_of, -1).astype("i4")}, "row_of is int32 of shape"),
+        (
+            lambda m: {"row_of": np.append(m.row_of, -1).astype("i4")},
+            "row_of is int32 of shape",
+        ),
         (
             lambda m: {"row_ptr": moved(m.row_ptr, 1, m.row_ptr[1] + 1)},
             "is added at nonzero",
@@ -47,12 +56,18 @@ def moved(values, at, to):
             lambda m: {"place": {"stiffness": moved(m.place["stiffness"], (5, 7), -1)}},
             "element 5, local row 1, column 1 is added at nonzero -1, not at row",
         ),
-        (lambda m: {"place": {"stiffness": moved(m.place["stiffness"], 3, -2)}}, "outside -1.."),
+        (
+            lambda m: {"place": {"stiffness": moved(m.place["stiffness"], 3, -2)}},
+            "outside -1..",
+        ),
         (
             lambda m: {"place": {"stiffness": m.place["stiffness"][::-1].copy()}},
             "is added at nonzero",
         ),
-        (lambda m: {"place": {"stiffness": m.place["stiffness"][:, 1:].copy()}}, "of shape"),
+        (
+            lambda m: {"place": {"stiffness": m.place["stiffness"][:, 1:].copy()}},
+            "of shape",
+        ),
         (
             lambda m: {"place": {"stiffness": m.place["stiffness"] + np.int32(1)}},
             "outside -1..",
@@ -83,7 +98,10 @@ def test_a_wrong_matrix_is_found(plan, change, words):
     ("matrices", "words"),
     [
         (lambda m: {}, "loop 'stiffness' adds to matrix 'K', which the plan has not"),
-        (lambda m: {"K": replace(m)}, "loop 'stiffness' has a matrix 'K' that differs from the pl"),
+        (
+            lambda m: {"K": replace(m)},
+            "loop 'stiffness' has a matrix 'K' that differs from the pl",
+        ),
     ],
 )
 def test_a_loop_adds_to_the_matrix_of_its_plan(plan, matrices, words):
@@ -130,7 +148,9 @@ def test_nonzeros_that_nothing_is_added_to_are_found(plan):
         row_ptr=moved(m.row_ptr, -1, m.row_ptr[-1] + 1),
         place={"stiffness": shifted},
     )
-    assert verify(wrong) == [f"matrix 'K': nothing is added at row {m.shape[0] - 1}, column {free}"]
+    assert verify(wrong) == [
+        f"matrix 'K': nothing is added at row {m.shape[0] - 1}, column {free}"
+    ]
 
 
 def without_ranges(plan):
@@ -154,7 +174,8 @@ def test_a_file_of_version_3_has_the_same_matrix(plan, mesh, tmp_path):
             assert np.array_equal(own, kept)
             assert own.dtype == kept.dtype
     assert np.array_equal(
-        found["stiffness"].matrices["K"].place["stiffness"], plan.matrices["K"].place["stiffness"]
+        found["stiffness"].matrices["K"].place["stiffness"],
+        plan.matrices["K"].place["stiffness"],
     )
     found.save(tmp_path / "again.plan.h5")
     assert path.read_bytes() == (tmp_path / "again.plan.h5").read_bytes()

@@ -5,9 +5,9 @@ import pytest
 
 from meshprep.io.generate import generate
 from meshprep.loops.requests import LoopRequest
-from meshprep.pipeline.matrices import input_maps
 from meshprep.pipeline.measure import CALLS, TAKEN, _StandIn, gather, measure, scatter
 from meshprep.pipeline.steps import prepare
+from meshprep.staging.matrices import input_maps
 
 TYPES = ("f4", "f8", "i4", "i8")
 DIRECT = np.zeros(0, np.int64)
@@ -60,7 +60,9 @@ def test_both_orders_are_those_of_the_mesh_and_of_the_plan(plan):
     before, after = _StandIn(plan, loop_plan).tables(range(100, 700))
     wanted = input_maps(plan, loop_plan)["edges->cells"].table[100:700]
     assert np.array_equal(before["edges->cells"], wanted)
-    assert np.array_equal(after["edges->cells"], loop_plan.maps["edges->cells"].table[100:700])
+    assert np.array_equal(
+        after["edges->cells"], loop_plan.maps["edges->cells"].table[100:700]
+    )
 
 
 def test_a_call_moves_all_arguments_of_all_elements(plan):

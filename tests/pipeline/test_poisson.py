@@ -17,7 +17,11 @@ from meshprep_runtime.matrix import BatchSums
 
 # Squares a side, the error with as many and with twice as many, by an independent program that
 # integrates the error, too, with degree + 1 points an axis.
-QUADS = {1: (16, 8.13e-05, 2.03e-05), 2: (8, 1.04e-05, 1.30e-06), 3: (8, 2.26e-07, 1.42e-08)}
+QUADS = {
+    1: (16, 8.13e-05, 2.03e-05),
+    2: (8, 1.04e-05, 1.30e-06),
+    3: (8, 2.26e-07, 1.42e-08),
+}
 QUADS |= {4: (4, 1.32e-07, 4.17e-09)}
 
 

@@ -41,7 +41,11 @@ def test_forms_are_assembled_as_by_scikit_fem(mesh, element):
     assemble = FormAssembly(basis)
     assert assemble.plan.verify() == []
     vector = isinstance(element, skfem.ElementVector)
-    forms = [skfem.models.elasticity.linear_elasticity()] if vector else [laplace, mass, advection]
+    forms = (
+        [skfem.models.elasticity.linear_elasticity()]
+        if vector
+        else [laplace, mass, advection]
+    )
     for form in forms:
         wanted = form.assemble(basis)
         assert abs(assemble(form) - wanted).max() <= 1e-12 * abs(wanted).max()
@@ -72,7 +76,8 @@ def test_rows_of_another_basis_than_columns():
     assert abs(made - wanted).max() < 1e-12
     with pytest.raises(MeshprepError, match="128 and 64 elements"):
         FormAssembly(
-            skfem.Basis(TRIANGLES, skfem.ElementTriP1()), skfem.Basis(QUADS, skfem.ElementQuad1())
+            skfem.Basis(TRIANGLES, skfem.ElementTriP1()),
+            skfem.Basis(QUADS, skfem.ElementQuad1()),
         )
 
 
@@ -85,4 +90,6 @@ def test_what_is_no_basis_no_form_and_no_mesh():
     with pytest.raises(MeshprepError, match=r"mesh is a MeshTri1: pass meshprep\.read"):
         prepare(TRIANGLES, ["cells->nodes"])
     mesh = from_skfem(TRIANGLES)
-    assert repr(mesh) == "Mesh(sets nodes 81, cells 128; maps cells->nodes; dats coordinates)"
+    assert (
+        repr(mesh) == "Mesh(sets nodes 81, cells 128; maps cells->nodes; dats coordinates)"
+    )

@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,11 +26,20 @@ def test_options_by_name():
         "cpu",
         3,
     )
-    assert (loop in plan, "edges->nodes" in plan, 3 in plan, len(plan)) == (True, False, False, 1)
+    assert (loop in plan, "edges->nodes" in plan, 3 in plan, len(plan)) == (
+        True,
+        False,
+        False,
+        1,
+    )
     assert loop.replace("->", ":") in plan
-    with pytest.raises(MeshprepError, match="there is no option 'blocksize': use block_size"):
+    with pytest.raises(
+        MeshprepError, match="there is no option 'blocksize': use block_size"
+    ):
         prepare(mesh, blocksize=16)
-    with pytest.raises(MeshprepError, match="there is no option 'x': use method, order_time"):
+    with pytest.raises(
+        MeshprepError, match="there is no option 'x': use method, order_time"
+    ):
         prepare(mesh, x=16)
     with pytest.raises(MeshprepError, match="target 'tpu' is unknown: use gpu, cpu"):
         prepare(mesh, target="tpu")
@@ -47,10 +57,12 @@ def maps(draw):
     n = draw(st.integers(0, 60))
     seed = draw(st.integers(0, 2**31))
     table = np.random.default_rng(seed).integers(0, n_points, (n, arity))
-    return Mesh([ElementSet("p", n_points), ElementSet("e", n)], [SetMap("e->p", "e", "p", table)])
+    return Mesh(
+        [ElementSet("p", n_points), ElementSet("e", n)], [SetMap("e->p", "e", "p", table)]
+    )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort.examples(60), deadline=None)
 @given(
     maps(),
     st.sampled_from(["metis", "contiguous"]),
@@ -61,7 +73,9 @@ def maps(draw):
 def test_any_map_gives_a_valid_plan_and_exact_sums(mesh, partition, method, size, sort):
     table = mesh.map("e->p").table
     arity = table.shape[1]
-    options = Options(method=method, partition=partition, block_size=size, sort_by_colour=sort)
+    options = Options(
+        method=method, partition=partition, block_size=size, sort_by_colour=sort
+    )
     plan = prepare(mesh, [sum_request("sum", "e->p")], options).plan
     assert plan.verify() == []
     value = np.arange(1, len(table) + 1)
@@ -146,23 +160,42 @@ def test_boundary_facets_come_with_the_interior_ones():
 def test_groups_of_the_boundary_go_by_name(tmp_path):
     mesh = generate("box", nx=3, ny=4, nz=5)
     sides = mesh.tag("physical", "quad")
-    names = {1: "inlet", 2: "two\nlines\0", 3: "Auslaß", 4: "", 5: "no such face", 6: "7 wall"}
+    names = {
+        1: "inlet",
+        2: "two\nlines\0",
+        3: "Auslaß",
+        4: "",
+        5: "no such face",
+        6: "7 wall",
+    }
     mesh = replace_tag(mesh, Tag.from_ids("physical", "quad", sides.first_ids() % 5, names))
-    prepare(mesh, ["faces->cells"], Options(block_size=16)).plan.save(tmp_path / "a.plan.h5")
+    prepare(mesh, ["faces->cells"], Options(block_size=16)).plan.save(
+        tmp_path / "a.plan.h5"
+    )
     plan = Plan.load(tmp_path / "a.plan.h5")
     found = plan.tags["boundary_faces"]["physical"]
     assert plan.group_names["boundary_faces"] == {"physical": {**names, 2: "two lines "}}
     for number, name in {1: "inlet", 2: "two lines ", 3: "Auslaß", 4: ""}.items():
         members = plan.group("boundary_faces", name)
-        assert members.tolist() == [i for i, group in enumerate(found) if group == number] != []
+        assert (
+            members.tolist()
+            == [i for i, group in enumerate(found) if group == number]
+            != []
+        )
         assert plan.group("boundary_faces", number).tolist() == members.tolist()
     assert plan.group("boundary_faces", "no such face").size == 0
-    with pytest.raises(PlanError, match=r"^set 'boundary_faces' has no group 'Inlet': .* inlet, "):
+    with pytest.raises(
+        PlanError, match=r"^set 'boundary_faces' has no group 'Inlet': .* inlet, "
+    ):
         plan.group("boundary_faces", "Inlet")
     for number in (0, 9):
-        with pytest.raises(PlanError, match=f"has no group '{number}': its groups are , 7 wall, "):
+        with pytest.raises(
+            PlanError, match=f"has no group '{number}': its groups are , 7 wall, "
+        ):
             plan.group("boundary_faces", number)
-    with pytest.raises(PlanError, match=r"its groups are none \(groups of sets of the mesh file "):
+    with pytest.raises(
+        PlanError, match=r"its groups are none \(groups of sets of the mesh file "
+    ):
         plan.group("faces", "inlet")
     with pytest.raises(PlanError, match="there is no set 'walls': choose nodes, "):
         plan.group("walls", "inlet")
@@ -176,10 +209,18 @@ def test_entities_are_no_groups_where_there_are_others():
     both = replace_tag(mesh, Tag.from_ids("physical", "line", line)).with_(tags=[entity])
     plan = prepare(both, ["boundary_edges->cells"]).plan
     groups = plan.tags["boundary_edges"]["physical"]
-    assert plan.group("boundary_edges", 2).tolist() == np.flatnonzero(groups == 2).tolist() != []
+    assert (
+        plan.group("boundary_edges", 2).tolist()
+        == np.flatnonzero(groups == 2).tolist()
+        != []
+    )
     one = prepare(replace_tag(mesh, entity), ["boundary_edges->cells"]).plan
     groups = one.tags["boundary_edges"]["entity"]
-    assert one.group("boundary_edges", 2).tolist() == np.flatnonzero(groups == 2).tolist() != []
+    assert (
+        one.group("boundary_edges", 2).tolist()
+        == np.flatnonzero(groups == 2).tolist()
+        != []
+    )
 
 
 def test_facets_in_several_groups_are_in_each_of_them(tmp_path):
@@ -207,10 +248,12 @@ def replace_tag(mesh, tag):
 
 def test_one_cell_has_no_interior_faces():
     mesh = generate("box", nx=1, ny=1, nz=1)
-    plan = prepare(mesh).plan
+    plan = prepare(mesh, ["faces->cells"]).plan
     assert plan.sizes["faces"] == 0
     assert plan.verify() == []
     assert plan["faces->cells"].variant().n_blocks == 0
+    # Where nobody names a loop, that of finite elements takes its place.
+    assert list(prepare(mesh).plan.loops) == ["cells->nodes"]
 
 
 def test_the_plan_survives_its_file(tmp_path):

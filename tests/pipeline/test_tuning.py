@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from meshprep.io.generate import generate
 from meshprep.pipeline import tune as tuning
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.pipeline.tune import loop_of, tune_plan
-from meshprep.pipeline.variants import _joined_or_split, recut, with_loop, with_sizes
+from meshprep.staging.recut import _joined_or_split, recut, with_loop, with_sizes
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.tuned import CPU
@@ -66,7 +67,7 @@ def test_unions_keep_the_reuse_and_lose_no_block_edge(plan):
     assert loads == sorted(loads, reverse=True)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=effort.examples(200), deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=40), st.integers(1, 70))
 def test_joining_and_splitting_against_a_loop(sizes, block_size):
     offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -95,7 +96,9 @@ def test_sizes_it_has_are_left_and_bad_ones_refused(plan):
 
 def test_blocks_that_cannot_be_staged_are_named(prepared):
     mesh = generate("delaunay2d", cells=140_000, seed=3)
-    plan = prepare(mesh, ["cells->nodes"], Options(partition="contiguous", method="none")).plan
+    plan = prepare(
+        mesh, ["cells->nodes"], Options(partition="contiguous", method="none")
+    ).plan
     widened, refused = with_sizes(plan["cells->nodes"], [256, 10**6])
     assert list(widened.variants) == ["s256"]
     assert len(refused) == 1
@@ -137,9 +140,13 @@ def test_the_loop_is_timed_in_the_input_order_too(monkeypatch):
         "sum": np.zeros(300),
         "w": np.arange(float(full.size("edges"))),
     }
-    values = {n: plan.ordering["edges" if n == "w" else "cells"].apply(v) for n, v in file.items()}
+    values = {
+        n: plan.ordering["edges" if n == "w" else "cells"].apply(v) for n, v in file.items()
+    }
     timed = []
-    monkeypatch.setattr(tuning, "tune", lambda *a, **k: timed.append((a, k)) or tune(*a, **k))
+    monkeypatch.setattr(
+        tuning, "tune", lambda *a, **k: timed.append((a, k)) or tune(*a, **k)
+    )
 
     def flux(a, b, c, d, w, rate):
         c[0] += rate[0] * w[0] * (b[0] - a[1])
@@ -156,7 +163,10 @@ def test_the_loop_is_timed_in_the_input_order_too(monkeypatch):
     assert (done.before.strategy, done.before.runs) == ("sequential", 4)
     assert len(timed) == 2
     _, before, given = timed[1][0]
-    assert before.maps["edges->cells"].table.tolist() == full.map("edges->cells").table.tolist()
+    assert (
+        before.maps["edges->cells"].table.tolist()
+        == full.map("edges->cells").table.tolist()
+    )
     for name, wanted in file.items():
         np.testing.assert_array_equal(given[name], wanted)
     assert {t.strategy for t in done.tuned.trials} == {"hierarchical"}

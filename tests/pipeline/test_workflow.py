@@ -89,7 +89,9 @@ def test_an_order_of_cell_types_moves_all_that_is_on_the_cells(tmp_path):
 def triangles_first(mesh):
     turned = with_type_order(mesh, ["triangle", "quad"])
     # writers go by the order of the sets
-    return replace(turned, sets=sorted(turned.sets.values(), key=lambda s: s.name == "quad"))
+    return replace(
+        turned, sets=sorted(turned.sets.values(), key=lambda s: s.name == "quad")
+    )
 
 
 @pytest.mark.parametrize("ending", ["vtu", "vtk", "xdmf"])
@@ -111,7 +113,9 @@ def test_values_with_names_of_meshprep_s_own_come_back(ending, name, kind, tmp_p
     order = plan.ordering["nodes"]
     assert order.restore(found.point_data[name]).tolist() == on_nodes.tolist()
     for block, values in zip(found.cells, found.cell_data[name], strict=True):
-        before = next(v for (t, _), v in zip(cells, on_cells, strict=True) if t == block.type)
+        before = next(
+            v for (t, _), v in zip(cells, on_cells, strict=True) if t == block.type
+        )
         assert plan.ordering[block.type].restore(values).tolist() == before.tolist()
 
 
@@ -150,10 +154,14 @@ def test_a_plan_has_boundary_cells_in_the_order_of_an_su2_file(first, tmp_path):
     order = Ordering.from_new_to_old(rng.permutation(mesh.size("line")))
     io.write(mesh.renumber({"line": order}), tmp_path / "a.msh")
     requests = tuple(map(simple_request, dict.fromkeys([first, "line->nodes"])))
-    job = Job(MeshSource(tmp_path / "a.msh"), tmp_path / "b.su2", tmp_path / "b.h5", requests)
+    job = Job(
+        MeshSource(tmp_path / "a.msh"), tmp_path / "b.su2", tmp_path / "b.h5", requests
+    )
     plan = run(replace(job, drop=True, options=Options(block_size=8))).plan
     found = io.read(tmp_path / "b.su2")
-    assert found.map("line->nodes").table.tolist() == plan.maps["line->nodes"].table.tolist()
+    assert (
+        found.map("line->nodes").table.tolist() == plan.maps["line->nodes"].table.tolist()
+    )
     for path in (tmp_path / "a.msh", tmp_path / "b.su2"):
         assert check(tmp_path / "b.h5", MeshSource(path)).findings == []
 

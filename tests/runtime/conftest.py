@@ -56,7 +56,9 @@ def first_free(taken: set[int]) -> int:
     return colour
 
 
-def written_points(loop: Loop, maps: Mapping[str, SetMap], element: int) -> set[tuple[str, int]]:
+def written_points(
+    loop: Loop, maps: Mapping[str, SetMap], element: int
+) -> set[tuple[str, int]]:
     """The (to-set, point) pairs that an element writes through maps."""
     return {
         (maps[name].to_set, int(maps[name].table[element, k]))
@@ -101,7 +103,9 @@ def slow_variant(
     thread = [colour([written[e] for e in b]) for b in blocks]
     block_colour = colour([set().union(*(written[e] for e in b)) for b in blocks])
     n_colours = max(block_colour, default=-1) + 1
-    order = [b for c in range(n_colours) for b in range(len(blocks)) if block_colour[b] == c]
+    order = [
+        b for c in range(n_colours) for b in range(len(blocks)) if block_colour[b] == c
+    ]
     sizes = [block_colour.count(c) for c in range(n_colours)]
     staging, local = {}, {}
     for name in loop.maps:
@@ -154,7 +158,8 @@ def make_plan(
         named = {v.name: v for v in variants}
         plans[loop.name] = LoopPlan(loop, sizes, own, named, next(iter(named), ""))
     ordering = {
-        name: Ordering.from_new_to_old(rng.permutation(size), name) for name, size in sizes.items()
+        name: Ordering.from_new_to_old(rng.permutation(size), name)
+        for name, size in sizes.items()
     }
     return Plan(
         sizes=sizes,

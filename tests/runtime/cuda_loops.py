@@ -30,6 +30,13 @@ WAYS = [
     for commit in (COMMITS if strategy.blocks else COMMITS[:1])
     if refusal(SUMS, name, commit) is None
 ]
+# One of each kind, for checks whose other ways CI alone tries.
+OFTEN = [
+    ("hierarchical", "colours"),
+    ("staged-gather", "atomics"),
+    ("global-atomics", "colours"),
+    ("two-step", "colours"),
+]
 
 
 def body(w, d, x2, x0, c, a0, a1, b, total, least, most):
@@ -72,7 +79,9 @@ def random_plan(slow, n, n_points, block_size, seed, **options):
     rng = np.random.default_rng(seed)
     sizes = {"elements": n, "points": n_points, "parents": n_points}
     # Near points, so that some blocks have points of their own.
-    near = np.linspace(0, n_points - 1, n).astype(int)[:, None] + rng.integers(-3, 4, (n, 3))
+    near = np.linspace(0, n_points - 1, n).astype(int)[:, None] + rng.integers(
+        -3, 4, (n, 3)
+    )
     near = np.clip(near, 0, n_points - 1)
     tables = {"elements->points": near, "elements->parents": near[:, :1] // 2}
     return slow.plan(sizes, tables, [SUMS], (block_size,), seed, **options)["sums"]
@@ -107,7 +116,9 @@ def expected(plan, given):
 
 def laid_out(given, layout):
     """The arrays as a program with that layout takes them."""
-    return {k: (v.T if layout.get(k) == "soa" else v).copy(order="C") for k, v in given.items()}
+    return {
+        k: (v.T if layout.get(k) == "soa" else v).copy(order="C") for k, v in given.items()
+    }
 
 
 def uploaded(device, given, leave=()):

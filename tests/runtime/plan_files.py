@@ -43,7 +43,9 @@ def random_plans(draw):
         arity = draw(st.integers(1, 3))
         entry = st.integers(0, sizes[to] - 1)
         rows = draw(
-            st.lists(st.lists(entry, min_size=arity, max_size=arity), min_size=n, max_size=n)
+            st.lists(
+                st.lists(entry, min_size=arity, max_size=arity), min_size=n, max_size=n
+            )
         )
         tables[f"cells->{to}"] = np.array(rows, dtype=np.int32)
         columns = tuple(range(draw(st.integers(1, arity))))

@@ -43,7 +43,9 @@ def check(kernel, loop_plan, arrays, strategy, rtol=0.0):
 
 def edge_plan(slow, *args, n=(5, 4), block_size=6):
     grid = slow.quads(*n)
-    return slow.plan(grid.sizes, grid.tables, [Loop("loop", "edges", args)], (block_size,))["loop"]
+    return slow.plan(grid.sizes, grid.tables, [Loop("loop", "edges", args)], (block_size,))[
+        "loop"
+    ]
 
 
 def res_calc(x1, x2, q1, q2, adt1, adt2, res1, res2):

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+import effort
 import numpy as np
 import pytest
-from cuda_loops import BODY, LAYOUT, SUMS, WAYS, arrays, random_plan, run_and_check
+from cuda_loops import BODY, LAYOUT, OFTEN, SUMS, WAYS, arrays, random_plan, run_and_check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,12 +17,12 @@ from meshprep_runtime.cuda.device import use
 
 
 @pytest.mark.usefixtures("needs_gxx")
-@pytest.mark.parametrize(("strategy", "commit"), WAYS)
+@pytest.mark.parametrize(("strategy", "commit"), effort.some(WAYS, OFTEN))
 def test_exactly_the_sums_of_numpy(strategy, commit, slow):
     """Blocks of 4 to 32 take the same text: one for ranges, one for lists of elements."""
     texts = {}
 
-    @settings(max_examples=16, deadline=None)
+    @settings(max_examples=effort.examples(16), deadline=None)
     @given(
         n=st.integers(1, 90),
         n_points=st.integers(1, 60),
@@ -43,14 +44,16 @@ def test_exactly_the_sums_of_numpy(strategy, commit, slow):
 
 
 @pytest.mark.usefixtures("needs_gxx")
-@pytest.mark.parametrize("layout", [{}, dict.fromkeys("dxa", "soa")])
+@pytest.mark.parametrize("layout", effort.first([dict.fromkeys("dxa", "soa"), {}]))
 def test_layouts(layout, slow):
     plan = random_plan(slow, 70, 40, 16, 3)
-    run_and_check(program(BODY, plan, "hierarchical", layout=layout, threads=32), plan, layout, 4)
+    run_and_check(
+        program(BODY, plan, "hierarchical", layout=layout, threads=32), plan, layout, 4
+    )
 
 
 @pytest.mark.usefixtures("needs_gxx")
-@pytest.mark.parametrize("place", [0, 61])
+@pytest.mark.parametrize("place", effort.first([61, 0]))
 def test_a_nan_that_a_kernel_leaves_stays(place, slow):
     names = {"least": Access.MIN, "most": Access.MAX}
     args = [Arg(name, access, 1, "f4", is_global=True) for name, access in names.items()]
@@ -74,7 +77,7 @@ __device__ void lost(const float* v, float* least, float* most) {
 
 
 @pytest.mark.usefixtures("needs_gxx")
-@pytest.mark.parametrize("threads", [1, 37])
+@pytest.mark.parametrize("threads", effort.first([37, 1]))
 def test_any_number_of_threads(threads, slow):
     """Reductions halve it again and again."""
     plan = random_plan(slow, 90, 40, 16, 3)
@@ -122,7 +125,9 @@ __device__ void flow(const double* x1, const double* x2, const double* q1, const
 
 def test_the_text_for_cuda(slow):
     """Whole without a GPU's tools: headers, launch bounds, no aliases."""
-    made = program(BODY, random_plan(slow, 70, 40, 16, 3), "staged-gather", commit="atomics")
+    made = program(
+        BODY, random_plan(slow, 70, 40, 16, 3), "staged-gather", commit="atomics"
+    )
     assert made.threads == 32
     assert "__launch_bounds__(threads)" in made.cuda
     assert "MP_KERNEL(32) meshprep_loop(" in made.cuda
@@ -141,14 +146,18 @@ def test_what_cannot_be_written(slow):
 
     with pytest.raises(MeshprepError, match="'warp' is unknown: use hierarchical,"):
         program(BODY, plan, "warp")
-    with pytest.raises(MeshprepError, match="commit 'now' is unknown: use colours, atomics"):
+    with pytest.raises(
+        MeshprepError, match="commit 'now' is unknown: use colours, atomics"
+    ):
         program(BODY, plan, commit="now")
     with pytest.raises(MeshprepError, match="threads is 2000, must be 1 to 1024"):
         program(BODY, plan, "global-atomics", threads=2000)
     small = changed(5, dtype="i2")
     assert program(BODY, small).threads == 32
     for ways in ({"strategy": "shared-atomics"}, {"commit": "atomics"}):
-        with pytest.raises(MeshprepError, match="'b' has dtype i2, which CUDA has no atomics for"):
+        with pytest.raises(
+            MeshprepError, match="'b' has dtype i2, which CUDA has no atomics for"
+        ):
             program(BODY, small, **ways)
     large = replace(plan.variant(), block_size=2048)
     with pytest.raises(MeshprepError, match="at most 1024 threads: take another variant"):

@@ -1,14 +1,15 @@
 """The CUDA text of every strategy becomes machine code, without a GPU."""
 
+import effort
 import pytest
-from cuda_loops import BODY, LAYOUT, WAYS, random_plan, run_and_check
+from cuda_loops import BODY, LAYOUT, OFTEN, WAYS, random_plan, run_and_check
 
 from meshprep_runtime import MeshprepError
 from meshprep_runtime.cuda import DeviceFunction, program, programs
 
 
-@pytest.mark.parametrize(("strategy", "commit"), WAYS)
-@pytest.mark.parametrize("lists", [False, True])
+@pytest.mark.parametrize(("strategy", "commit"), effort.some(WAYS, OFTEN))
+@pytest.mark.parametrize("lists", effort.first([False, True]))
 def test_compiles_without_spills(lists, strategy, commit, slow, compiled):
     plan = random_plan(slow, 70, 40, 16, 3, lists=lists)
     made = program(BODY, plan, strategy, commit=commit, layout=LAYOUT)
@@ -40,7 +41,7 @@ def test_mistakes_are_one_line(slow, compiled):
 
 
 @pytest.mark.usefixtures("needs_gxx")
-@pytest.mark.parametrize("strategy", ["hierarchical", "global-atomics"])
+@pytest.mark.parametrize("strategy", effort.first(["hierarchical", "global-atomics"]))
 def test_indices_of_64_bits_where_32_do_not_count(strategy, slow, compiled, monkeypatch):
     """As for a mesh too large for a test; numbers of blocks are wider, too."""
     plan = random_plan(slow, 70, 40, 16, 3)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import effort
 import numpy as np
 import pytest
 from cuda_loops import (
@@ -49,11 +50,11 @@ def broken(made, old, new):
 
 
 @pytest.mark.usefixtures("needs_gxx")
-@pytest.mark.parametrize(("strategy", "commit"), [*SOME, *REST])
+@pytest.mark.parametrize(("strategy", "commit"), [*effort.first(SOME), *REST])
 def test_exactly_the_sums_of_numpy(strategy, commit, slow):
     texts = set()
 
-    @settings(max_examples=12, deadline=None)
+    @settings(max_examples=effort.examples(12), deadline=None)
     @given(
         n=st.integers(1, 90),
         n_points=st.integers(1, 60),
@@ -73,6 +74,7 @@ def test_exactly_the_sums_of_numpy(strategy, commit, slow):
 
 
 @pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [{}, dict.fromkeys("dxa", "soa")], ids=["aos", "soa"])
 def test_layouts_and_lists_of_elements(layout, slow):
     plan = random_plan(slow, 70, 40, 16, 3, lists=True)
@@ -105,7 +107,9 @@ def test_races_of_a_round_are_found(plan):
 @pytest.mark.usefixtures("needs_gxx")
 def test_what_threads_leave_is_summed_after_the_last_round(plan):
     made = program(BODY, plan, "staged-gather", layout=LAYOUT, threads=THREADS)
-    hasty = broken(made, "  }\n  MP_BARRIER();\n  MP_LOOP for (int i", "  }\n  MP_LOOP for (int i")
+    hasty = broken(
+        made, "  }\n  MP_BARRIER();\n  MP_LOOP for (int i", "  }\n  MP_LOOP for (int i"
+    )
     with pytest.raises(CheckError, match="uninitialised shared memory"):
         run_and_check(hasty, plan)
 
@@ -154,7 +158,7 @@ def test_auto_takes_the_threads_that_were_tuned(plan, device):
     assert loop_of(plan, strategy="auto").on_gpu.threads is None
 
 
-@pytest.mark.parametrize(("strategy", "commit"), IN_BLOCKS)
+@pytest.mark.parametrize(("strategy", "commit"), effort.first(IN_BLOCKS))
 def test_compiles_without_spills(strategy, commit, plan, compiled):
     made = program(BODY, plan, strategy, commit=commit, layout=LAYOUT, threads=8)
     found = compiled(made)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import effort
 import numpy as np
 import pytest
 from cuda_loops import check
@@ -43,7 +44,9 @@ def body(w, v1, v0, a, z, mark, seen, total):
 
 def turns_plan(slow, n, n_points, block_size, seed, **options):
     rng = np.random.default_rng(seed)
-    near = np.linspace(0, n_points - 1, n).astype(int)[:, None] + rng.integers(-4, 5, (n, 3))
+    near = np.linspace(0, n_points - 1, n).astype(int)[:, None] + rng.integers(
+        -4, 5, (n, 3)
+    )
     near = np.clip(near, 0, n_points - 1)
     # No element has one point twice: it would be two rows of one value.
     near[:, 1] = np.where(near[:, 1] == near[:, 0], (near[:, 1] + 1) % n_points, near[:, 1])
@@ -80,9 +83,9 @@ def expected(plan, given):
 
 
 @pytest.mark.usefixtures("needs_gxx")
-@pytest.mark.parametrize("strategy", COLOURED)
+@pytest.mark.parametrize("strategy", effort.first(COLOURED))
 def test_exactly_what_numpy_makes_of_it(strategy, slow):
-    @settings(max_examples=8, deadline=None)
+    @settings(max_examples=effort.examples(8), deadline=None)
     @given(
         n=st.integers(1, 90),
         n_points=st.integers(2, 60),
@@ -131,12 +134,15 @@ def test_one_wrong_colour_is_a_race(slow):
     plan = turns_plan(slow, 60, 40, 16, 3)
     made = program(body, plan)
     points = plan.maps["elements->points"].table[:16, :2]
-    e, f = next((e, f) for e in range(16) for f in range(e) if set(points[e]) & set(points[f]))
+    e, f = next(
+        (e, f) for e in range(16) for f in range(e) if set(points[e]) & set(points[f])
+    )
     colour = made.arrays["thread_colour"].copy()
     colour[e] = colour[f]
     with pytest.raises(CheckError, match="race inside a block"):
         run_checked(
-            replace(made, arrays={**made.arrays, "thread_colour": colour}), **arrays(plan, 0)
+            replace(made, arrays={**made.arrays, "thread_colour": colour}),
+            **arrays(plan, 0),
         )
 
 

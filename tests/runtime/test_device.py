@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 
+import effort
 import numpy as np
 import pytest
 from cuda_loops import (
@@ -32,14 +33,18 @@ GLOBALS = ("c", "total", "least", "most")
 @pytest.mark.parametrize("graph", [False, True])
 @pytest.mark.parametrize(
     ("strategy", "commit"),
-    [
-        ("hierarchical", "colours"),
-        ("staged-gather", "atomics"),
-        ("full-permute", "colours"),
-        ("two-step", "colours"),
-    ],
+    effort.first(
+        [
+            ("hierarchical", "colours"),
+            ("staged-gather", "atomics"),
+            ("full-permute", "colours"),
+            ("two-step", "colours"),
+        ]
+    ),
 )
-@pytest.mark.parametrize("leave", [(), GLOBALS], ids=["all on the device", "globals on the host"])
+@pytest.mark.parametrize(
+    "leave", [(), GLOBALS], ids=["all on the device", "globals on the host"]
+)
 def test_exactly_the_sums_of_numpy(strategy, commit, graph, leave, plan, device):
     loop = loop_of(plan, strategy=strategy, commit=commit, graph=graph, threads=32)
     given = arrays(plan)
@@ -117,7 +122,7 @@ CALL = st.tuples(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort.examples(25), deadline=None)
 @given(calls=st.lists(CALL, min_size=1, max_size=8), graph=st.booleans())
 def test_any_order_of_calls(calls, graph, plan):
     """Arrays, streams, constants and the place of globals change from call to call."""
@@ -164,7 +169,9 @@ def test_nothing_waits_for_the_device_without_need(plan, device):
 def test_a_plain_call_of_use_is_refused(plan, device):
     ours = uploaded(device, laid_out(arrays(plan), LAYOUT))
     use(EmulatedDevice())
-    with pytest.raises(MeshprepError, match=r"does nothing by itself: write 'with use\(device\):'"):
+    with pytest.raises(
+        MeshprepError, match=r"does nothing by itself: write 'with use\(device\):'"
+    ):
         loop_of(plan)(**ours)
     loop_of(plan)(**ours)
 

@@ -41,13 +41,29 @@ def on_host(device, array):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("w", on_host, "'w' lies in the memory of the host, but others on a GPU: pass a CuPy arr"),
+        (
+            "w",
+            on_host,
+            "'w' lies in the memory of the host, but others on a GPU: pass a CuPy arr",
+        ),
         ("w", lambda device, array: [1], "'w' is a list, must be an array on the GPU"),
         ("w", lambda device, array: 1.0, "'w' is a float, must be an array on the GPU"),
         ("w", view(typestr="<f4"), "'w' has dtype float32, must be int32"),
-        ("w", view(shape=(45, 2)), "'w' has shape (45, 2), must be (90, 1) or (90,), one row an"),
-        ("x", view(shape=(60, 2)), "'x' has shape (60, 2), must be (2, 60), one column an element"),
-        ("x", view(strides=(4, 8)), "'x' is not contiguous: pass cupy.ascontiguousarray of it"),
+        (
+            "w",
+            view(shape=(45, 2)),
+            "'w' has shape (45, 2), must be (90, 1) or (90,), one row an",
+        ),
+        (
+            "x",
+            view(shape=(60, 2)),
+            "'x' has shape (60, 2), must be (2, 60), one column an element",
+        ),
+        (
+            "x",
+            view(strides=(4, 8)),
+            "'x' is not contiguous: pass cupy.ascontiguousarray of it",
+        ),
         ("d", view(mask=1), "'d' has a mask, which loops do not look at: pass it without"),
         ("c", view(shape=(2,)), "'c' has shape (2,), must be (1,)"),
         ("total", lambda device, array: 5, "'total' is a int, must be a NumPy array"),
@@ -77,7 +93,11 @@ def test_read_only_and_misplaced(plan, device):
     refused("a", r"'a' is read-only, but the loop changes it \(inc\)", data=(pointer, True))
     refused("a", "'a' is not contiguous", data=(pointer + 4, False))
     host = np.zeros((3, 60))
-    refused("a", "'a' calls itself an array of CUDA but lies on no GPU", data=(host.ctypes.data, 0))
+    refused(
+        "a",
+        "'a' calls itself an array of CUDA but lies on no GPU",
+        data=(host.ctypes.data, 0),
+    )
     refused("b", "'a' and 'b' share memory and 'a' is written", data=(pointer + 8, False))
     # Only read: it may be.
     refused("x", "'a' and 'x' share memory and 'a' is written", data=(pointer + 1000, True))
@@ -92,7 +112,10 @@ def test_arrays_that_lie_askew(plan, device):
     aligned = ours["d"]
     longer = device.array(np.concatenate([[0], given["d"].ravel()]))
     ours["d"] = device.array(given["d"])
-    ours["d"].memory, ours["d"].told = longer.memory, {"data": (longer.memory.pointer + 8, False)}
+    ours["d"].memory, ours["d"].told = (
+        longer.memory,
+        {"data": (longer.memory.pointer + 8, False)},
+    )
     loop = loop_of(plan, layout={})
     loop(**ours)
     theirs = expected(plan, given)
@@ -105,7 +128,9 @@ def test_arrays_that_lie_askew(plan, device):
     assert device.loaded.count("meshprep_loop") == 2
     launcher = Launcher(program(BODY, plan, layout={}), device)
     bound = DeviceBinder(plan.loop, loop._slots)(ours, device)
-    with pytest.raises(MeshprepError, match="'d' does not begin at a multiple of 16 bytes, which"):
+    with pytest.raises(
+        MeshprepError, match="'d' does not begin at a multiple of 16 bytes, which"
+    ):
         launcher(bound)
 
 
@@ -114,7 +139,9 @@ def test_arrays_of_another_device(plan, device):
     ours = uploaded(other, laid_out(arrays(plan), LAYOUT))
     other_home = SimpleNamespace(home=other.home)
     device.home = other_home.home
-    with pytest.raises(MeshprepError, match="'w' lies on GPU 1, but GPU 0 is the current one: cal"):
+    with pytest.raises(
+        MeshprepError, match="'w' lies on GPU 1, but GPU 0 is the current one: cal"
+    ):
         loop_of(plan)(**ours)
 
 
@@ -140,7 +167,9 @@ def test_dlpack_without_the_interface(plan, device):
         __dlpack_device__=lambda: (2, 0), __dlpack__=lambda array=ours["w"]: array
     )
     loop_of(plan)(**ours)
-    check({k: v for k, v in ours.items() if k != "w"}, laid_out(expected(plan, given), LAYOUT))
+    check(
+        {k: v for k, v in ours.items() if k != "w"}, laid_out(expected(plan, given), LAYOUT)
+    )
 
 
 class Refusing:
@@ -156,7 +185,9 @@ class Refusing:
 
 def test_a_library_that_refuses(plan, device):
     ours = uploaded(device, laid_out(arrays(plan), LAYOUT)) | {"w": Refusing()}
-    with pytest.raises(MeshprepError, match=r"'w' cannot be seen by CUDA: use detach\(\) first"):
+    with pytest.raises(
+        MeshprepError, match=r"'w' cannot be seen by CUDA: use detach\(\) first"
+    ):
         loop_of(plan)(**ours)
 
 
@@ -166,19 +197,29 @@ def test_words_for_one_side_only(plan, device):
     def sums(w, d, x2, x0, c, a0, a1, b, total, least, most):
         pass
 
-    with pytest.raises(MeshprepError, match="'sequential' is not for a GPU: use auto, hierarchic"):
+    with pytest.raises(
+        MeshprepError, match="'sequential' is not for a GPU: use auto, hierarchic"
+    ):
         loop_of(plan, strategy="sequential")
     with pytest.raises(MeshprepError, match="'sequential' is not for a GPU: use auto, h"):
         ParLoop(sums, plan, strategy="sequential", layout=LAYOUT, cuda=BODY)(**ours)
-    with pytest.raises(MeshprepError, match="its kernel is in CUDA C, for a GPU, but no ar"):
+    with pytest.raises(
+        MeshprepError, match="its kernel is in CUDA C, for a GPU, but no ar"
+    ):
         loop_of(plan)(**laid_out(arrays(plan), LAYOUT))
-    with pytest.raises(MeshprepError, match="strategy 'staged-gather' is for a GPU, but no argume"):
+    with pytest.raises(
+        MeshprepError, match="strategy 'staged-gather' is for a GPU, but no argume"
+    ):
         ParLoop(sums, plan, strategy="staged-gather")(**arrays(plan))
-    with pytest.raises(MeshprepError, match="boundscheck is for a CPU: pass NumPy arrays, or run"):
+    with pytest.raises(
+        MeshprepError, match="boundscheck is for a CPU: pass NumPy arrays, or run"
+    ):
         loop_of(plan, boundscheck=True)(**ours)
     with pytest.raises(MeshprepError, match="cuda is a str, must be a DeviceFunction"):
         ParLoop(sums, plan, cuda=BODY.text)
-    with pytest.raises(MeshprepError, match="commit 'now' is unknown: use colours, atomics"):
+    with pytest.raises(
+        MeshprepError, match="commit 'now' is unknown: use colours, atomics"
+    ):
         loop_of(plan, commit="now")
     with pytest.raises(MeshprepError, match="or on a GPU hierarchical-inc, "):
         ParLoop(sums, plan, strategy="warp")

@@ -31,7 +31,9 @@ def test_the_solver_of_the_readme(slow, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda path: path.stem)
 def test_lists_stand_apart(page):
     """Without an empty line before it, the site shows a list as a part of the paragraph."""
-    text = re.sub(r"^ *```.*?^ *```$", "```", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    text = re.sub(
+        r"^ *```.*?^ *```$", "```", page.read_text(encoding="utf-8"), flags=re.M | re.S
+    )
     parts = re.split(r"\n\n+|^#.*\n|^```\n", text, flags=re.M)
     blocks = [part.strip("\n").split("\n") for part in parts]
     item = re.compile(r"(-|\d+\.) ")
@@ -67,7 +69,9 @@ def test_the_cuda_of_the_python_page(block, slow, tmp_path, monkeypatch):
     """The kernel in Python, and the one in CUDA C; all but the lines that need NVRTC."""
     (toml,) = blocks("solvers/python.md", "toml")
     flux = loop_from_dict("flux", tomllib.loads(toml)["loop"]["flux"], "heat.toml")
-    code, _, _ = blocks("solvers/gpu.md", "py")[block].partition("from meshprep_runtime.cuda.nv")
+    code, _, _ = blocks("solvers/gpu.md", "py")[block].partition(
+        "from meshprep_runtime.cuda.nv"
+    )
     grid = slow.quads(12, 10)
     monkeypatch.chdir(tmp_path)
     scope = {"plan": slow.plan(grid.sizes, grid.tables, [flux], (16,))}
@@ -77,7 +81,9 @@ def test_the_cuda_of_the_python_page(block, slow, tmp_path, monkeypatch):
     exec(code, scope)
     left, right = grid.tables["edges->cells"].T
     f = scope["t"][right] - scope["t"][left]
-    assert np.array_equal(scope["r"], np.bincount(left, f, 120) - np.bincount(right, f, 120))
+    assert np.array_equal(
+        scope["r"], np.bincount(left, f, 120) - np.bincount(right, f, 120)
+    )
     if block:
         assert "meshprep_loop(" in (tmp_path / "flux.cu").read_text()
 
@@ -93,7 +99,11 @@ def test_the_gpu_of_the_python_page(slow, monkeypatch, capsys):
     monkeypatch.setattr(device, "_known", {})
     grid = slow.quads(12, 10)
     scope = {"plan": slow.plan(grid.sizes, grid.tables, [loop], (16,)), "ParLoop": ParLoop}
-    scope |= {"flux": lambda t1, t2, r1, r2: None, "t": np.arange(120.0) ** 2, "r": np.zeros(120)}
+    scope |= {
+        "flux": lambda t1, t2, r1, r2: None,
+        "t": np.arange(120.0) ** 2,
+        "r": np.zeros(120),
+    }
     _, in_c, on_gpu, *_ = blocks("solvers/gpu.md", "py")
     (emulated,) = blocks("../cuda-check/README.md", "py")
     exec(in_c.partition("made =")[0] + on_gpu + emulated, scope)
@@ -101,7 +111,10 @@ def test_the_gpu_of_the_python_page(slow, monkeypatch, capsys):
     f = scope["t"][right] - scope["t"][left]
     expected = np.bincount(left, f, 120) - np.bincount(right, f, 120)
     assert np.array_equal(scope["r_gpu"].get(), expected)
-    assert capsys.readouterr().out == f"hierarchical-inc s16 {expected.sum()}\n{expected.sum()}\n"
+    assert (
+        capsys.readouterr().out
+        == f"hierarchical-inc s16 {expected.sum()}\n{expected.sum()}\n"
+    )
     assert np.array_equal(scope["r_there"].get(), expected)
 
 
@@ -134,4 +147,6 @@ def test_the_format_page_names_every_object(airfoil, tmp_path):
         names.update(file.attrs)
     data = {"edges->cells", "edges->nodes", "physical"}
     assert data < names
-    assert [n for n in sorted(names - data) if f"`{n}`" not in page and f"/{n}`" not in page] == []
+    assert [
+        n for n in sorted(names - data) if f"`{n}`" not in page and f"/{n}`" not in page
+    ] == []

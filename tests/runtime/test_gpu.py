@@ -28,7 +28,8 @@ def run(cupy, plan, leave=(), **options):
     loop = ParLoop(BODY, plan, layout=LAYOUT, **options)
     given = arrays(plan)
     ours = {
-        k: v if k in leave else cupy.device.array(v) for k, v in laid_out(given, LAYOUT).items()
+        k: v if k in leave else cupy.device.array(v)
+        for k, v in laid_out(given, LAYOUT).items()
     }
     theirs = given
     for _ in range(2):
@@ -110,7 +111,11 @@ def test_marks_and_copies(cupy):
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("launchKernel", RuntimeError("CUDA_ERROR_LAUNCH\nmore"), "cannot be launched: CUDA_ERROR"),
+        (
+            "launchKernel",
+            RuntimeError("CUDA_ERROR_LAUNCH\nmore"),
+            "cannot be launched: CUDA_ERROR",
+        ),
         ("funcSetAttribute", RuntimeError("no"), "loop 'sums' cannot be loaded: no"),
         ("alloc", MemoryError("out of it"), r"no room for \d+ bytes of a plan: out of it"),
         ("memcpyAsync", RuntimeError("no copy"), "a copy failed: no copy"),
@@ -121,7 +126,9 @@ def test_errors_of_cuda_are_one_line(name, error, message, cupy, plan, monkeypat
         raise error
 
     monkeypatch.setattr(gpu, "USUAL_SHARED", 0)
-    place = next(p for p in (cupy.cuda.driver, cupy.cuda.runtime, cupy.cuda) if hasattr(p, name))
+    place = next(
+        p for p in (cupy.cuda.driver, cupy.cuda.runtime, cupy.cuda) if hasattr(p, name)
+    )
     setattr(place, name, fail)
     with pytest.raises(MeshprepError, match=rf"^GPU 0 \(Fake GPU\): .*{message}[^\n]*$"):
         run(cupy, plan, strategy="hierarchical")
@@ -129,7 +136,9 @@ def test_errors_of_cuda_are_one_line(name, error, message, cupy, plan, monkeypat
 
 def test_without_cupy(monkeypatch, plan):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(MissingPackageError, match=r"CuPy: pip install 'meshprep-runtime\[gpu\]'"):
+    with pytest.raises(
+        MissingPackageError, match=r"CuPy: pip install 'meshprep-runtime\[gpu\]'"
+    ):
         ParLoop(BODY, plan, layout=LAYOUT).on_gpu  # noqa: B018
 
 
@@ -138,7 +147,9 @@ def test_without_a_gpu(cupy, plan):
         raise RuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
 
     cupy.cuda.runtime.getDevice = fail
-    with pytest.raises(MeshprepError, match="no GPU to run on: cudaErrorNoDevice: no CUDA-capable"):
+    with pytest.raises(
+        MeshprepError, match="no GPU to run on: cudaErrorNoDevice: no CUDA-capable"
+    ):
         ParLoop(BODY, plan, layout=LAYOUT).on_gpu  # noqa: B018
 
 
@@ -158,4 +169,7 @@ def test_the_stand_in_has_the_names_of_cupy(cupy, monkeypatch):
     assert hasattr(real, "asarray")
     assert hasattr(real, "from_dlpack")
     assert real.cuda.runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin == 97
-    assert [real.cuda.runtime.memcpyHostToDevice, real.cuda.runtime.memcpyDeviceToHost] == [1, 2]
+    assert [real.cuda.runtime.memcpyHostToDevice, real.cuda.runtime.memcpyDeviceToHost] == [
+        1,
+        2,
+    ]

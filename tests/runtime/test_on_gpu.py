@@ -15,7 +15,7 @@ from airfoil import Airfoil, prepared_airfoil
 from meshprep.io.generate import generate
 from meshprep.loops.requests import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
-from meshprep.pipeline.variants import baseline_variant
+from meshprep.staging.build_variant import baseline_variant
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, ParLoop, SetMap
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction
 
@@ -38,7 +38,9 @@ def plan(slow):
 
 def check(loop, device, plan, layout=LAYOUT, leave=(), calls=2):
     given = arrays(plan)
-    ours = {k: v if k in leave else device.array(v) for k, v in laid_out(given, layout).items()}
+    ours = {
+        k: v if k in leave else device.array(v) for k, v in laid_out(given, layout).items()
+    }
     theirs = given
     for _ in range(calls):
         loop(**ours)
@@ -154,7 +156,9 @@ def test_airfoil_whole(device):
     ours, theirs = Airfoil(prepared, device=device), Airfoil(prepared, "sequential")
     for rms, wanted in zip(ours.steps(10), theirs.steps(10), strict=True):
         assert rms == pytest.approx(wanted, rel=1e-10)
-    np.testing.assert_allclose(ours.dats["q"].get(), theirs.dats["q"], rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        ours.dats["q"].get(), theirs.dats["q"], rtol=1e-11, atol=1e-12
+    )
 
 
 def test_the_five_kernels(device, monkeypatch, tmp_path):
@@ -166,7 +170,9 @@ def test_the_five_kernels(device, monkeypatch, tmp_path):
     for case in bench_gpu.CASES:
         made = bench_gpu.Bench(case, device, 0.0005 if EMULATED else 0.01, 1.0)
         own = (None, made.plans["ours"].default)
-        found = dict.fromkeys(w for w in bench_gpu.ways(case, made.plans) if w.variant in own)
+        found = dict.fromkeys(
+            w for w in bench_gpu.ways(case, made.plans) if w.variant in own
+        )
         found = [way for way in found if way.order == "ours"]
         if EMULATED:
             found = found[:3]

@@ -1,6 +1,8 @@
 """Threads that sleep, how many of them a loop takes, and how many there may be."""
 
+import linecache
 import os
+import sys
 import threading
 import time
 import weakref
@@ -22,7 +24,7 @@ from meshprep_runtime.cpu.pool import (
     share,
     thread_count,
 )
-from meshprep_runtime.cpu.source.text import BOXES, COUNTERS
+from meshprep_runtime.cpu.source.text import LaunchCounter, Launched
 
 TAKES_SEVERAL = Team._takes_several
 PATIENCE = 60
@@ -118,27 +120,113 @@ def test_without_threads_the_caller_does_all(monkeypatch):
 
 
 # ---------------------------------------------------------------- without Python
-def launched(step):
-    """A pool of one helper after a step, and what it holds."""
+class Step:
+    """A step whose helper comes late, or not."""
+
+    def __init__(self, done, **said):
+        self.counters = np.zeros(64, np.int64)
+        for name, value in said.items():
+            self.counters[LaunchCounter[name]] = value
+        self.done = done
+        self.launches = 0
+        self.returned = []
+
+    def lend(self):
+        return SimpleNamespace(call=self.call, counters=self.counters, step=self)
+
+    def call(self, *_):
+        self.launches += 1
+        return self.done
+
+    def take_back(self, lent):
+        self.returned.append(lent)
+
+
+@pytest.fixture
+def one_helper():
     made = pool._Pool()
     made._helpers = [None]
-    assert made.launch(step, 2) == -1
     return made
 
 
-def test_what_a_late_thread_may_look_at_is_kept():
-    counters = np.zeros(64, np.int64)
-    counters[COUNTERS["LATE"]] = counters[COUNTERS["LEFT"]] = 1
-    late = SimpleNamespace(
-        launch=lambda *_: BOXES["MORE"], counters=counters, renew=lambda: "memory"
-    )
-    made = launched(late)
-    assert made._held == ["memory"]
-    counters[COUNTERS["LATE"]] = 0
-    made.launch(late, 2)
-    assert made._held == ["memory"]
-    made.launch(SimpleNamespace(launch=lambda *_: BOXES["FINE"]), 2)
-    assert made._held == []
+def test_what_a_late_thread_may_look_at_is_kept(one_helper):
+    late = Step(Launched.MORE, LATE=1, LEFT=1)
+    assert one_helper.launch(late, 2) == -1
+    assert [lent.step for lent in one_helper._held] == [late]
+    assert late.returned == []
+    # the next one is left in peace, and the late one still there
+    other = Step(Launched.MORE, LEFT=1)
+    one_helper.launch(other, 2)
+    assert late in [lent.step for lent in one_helper._held]
+    assert len(other.returned) == 1
+    failed = Step(Launched.MORE, FAILED=1, WHERE=7)
+    assert one_helper.launch(failed, 2) == 7
+    assert one_helper._held == []
+    one_helper.launch(Step(Launched.FINE), 2)
+    assert one_helper._held == []
+
+
+def interrupted_at(line, function, *args):
+    """True for a call that was still running, and was interrupted, at this line that it came to."""
+    seen = 0
+
+    def trace(frame, event, _):
+        nonlocal seen
+        if frame.f_code.co_filename != pool.__file__:
+            return None
+        # No interrupt arrives where a ``with`` begins or ends, but these are traced, too.
+        source = linecache.getline(pool.__file__, frame.f_lineno).strip()
+        if event == "line" and not source.startswith(("with ", "try:")):
+            seen += 1
+            if seen == line:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        function(*args)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+def test_an_interrupt_at_any_line_leaves_what_late_threads_look_at(one_helper):
+    line, after = 1, 0
+    step = Step(Launched.MORE, LATE=1, LEFT=1)
+    while interrupted_at(line, one_helper.launch, step, 2):
+        if step.launches:
+            after += 1
+            assert step in [lent.step for lent in one_helper._held]
+            # nobody gets the counters that a helper may still change
+            assert step.returned == []
+        one_helper._held.clear()
+        step.launches = 0
+        line += 1
+    assert after >= 4
+
+
+def test_an_interrupt_at_any_line_waits_for_threads_that_began(monkeypatch):
+    monkeypatch.setattr(pool, "_pool", pool._Pool())
+    line, interrupted = 1, True
+    while interrupted:
+        under_way, stopped = [], threading.Event()
+        met = threading.Event()
+
+        def work(who, under_way=under_way, stopped=stopped, met=met):
+            if who == 0:
+                met.wait(0.01)
+                return
+            under_way.append(who)
+            met.set()
+            stopped.wait(0.02)
+            under_way.clear()
+
+        interrupted = interrupted_at(line, share, work, 2, stopped.set)
+        assert under_way == []
+        line += 1
+    assert line > 20
 
 
 def test_threads_that_listen_or_sleep_miss_nothing(airfoil, monkeypatch):
@@ -297,11 +385,15 @@ def test_what_the_environment_asks_for(no_environment, said, count):
 
 def test_the_cores_that_a_process_may_run_on(no_environment):
     no_environment.setattr(pool, "_quota", lambda: float("inf"))
-    no_environment.setattr(os, "sched_getaffinity", lambda process: {3, 5, 8}, raising=False)
+    no_environment.setattr(
+        os, "sched_getaffinity", lambda process: {3, 5, 8}, raising=False
+    )
     assert core_count() == 3
 
 
-@pytest.mark.parametrize(("quota", "count"), [(0.5, 1), (1.0, 1), (1.5, 2), (2.0, 2), (64.0, 4)])
+@pytest.mark.parametrize(
+    ("quota", "count"), [(0.5, 1), (1.0, 1), (1.5, 2), (2.0, 2), (64.0, 4)]
+)
 def test_a_quota_of_their_time(no_environment, quota, count):
     no_environment.setattr(pool, "_affinity", lambda: 4)
     no_environment.setattr(pool, "_quota", lambda: quota)
@@ -327,7 +419,11 @@ def test_a_quota_of_their_time(no_environment, quota, count):
             },
             3.0,
         ),
-        ("1:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+        (
+            "1:cpu:/\n",
+            {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"},
+            None,
+        ),
         ("0::/a\n", {"a/cpu.max": "none of it"}, None),
         ("", {}, None),
     ],

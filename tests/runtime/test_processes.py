@@ -111,11 +111,17 @@ print(v.sum())
 
 def test_missing_numba():
     code = 'sys.modules["numba"] = None' + MISSING
-    assert in_a_process(code) == "running loops needs numba: pip install 'meshprep-runtime[cpu]'\n"
+    assert (
+        in_a_process(code)
+        == "running loops needs numba: pip install 'meshprep-runtime[cpu]'\n"
+    )
 
 
 def test_a_numba_without_an_internal():
     code = "import numba.np.arrayobj; del numba.np.arrayobj.populate_array"
     said = in_a_process(code + MISSING)
-    assert "has no numba.np.arrayobj.populate_array, which compiles a solver's loops: ins" in said
+    assert (
+        "has no numba.np.arrayobj.populate_array, which compiles a solver's loops: ins"
+        in said
+    )
     assert said.count("\n") == 1

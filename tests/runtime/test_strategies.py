@@ -1,6 +1,7 @@
 """Which strategy and blocks a loop runs, what it refuses, and colours of the whole set."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -10,10 +11,12 @@ from python_loops import INC, RW, check, edge_plan, res_calc
 from meshprep_runtime import Arg, Loop, MeshprepError, ParLoop, PlanError
 from meshprep_runtime.cpu import executor
 from meshprep_runtime.cpu.source.element import ElementCode
-from meshprep_runtime.cpu.strategies import SCHEDULES
+from meshprep_runtime.cpu.strategies import STRATEGIES, CpuStrategy, sequential
+from meshprep_runtime.cuda import STRATEGIES as GPU_STRATEGIES
 from meshprep_runtime.kernel.bind import slots
 from meshprep_runtime.kernel.colouring import colour_elements
 from meshprep_runtime.kernel.rows import rows_of
+from meshprep_runtime.tuning.machines import this_cpu
 
 
 def test_auto_is_ordered_for_any_number_of_threads(airfoil):
@@ -22,7 +25,10 @@ def test_auto_is_ordered_for_any_number_of_threads(airfoil):
     for threads in (1, before):
         numba.set_num_threads(threads)
         assert loop.strategy == "ordered"
-    assert ParLoop(res_calc, airfoil["res_calc"], strategy="sequential").strategy == "sequential"
+    assert (
+        ParLoop(res_calc, airfoil["res_calc"], strategy="sequential").strategy
+        == "sequential"
+    )
 
 
 def test_only_blocks_with_lists_pay_for_lists(slow):
@@ -31,7 +37,7 @@ def test_only_blocks_with_lists_pay_for_lists(slow):
     for lists in (False, True):
         plan = slow.plan(grid.sizes, grid.tables, [slow.res_calc], lists=lists)["res_calc"]
         variant = plan.variant()
-        found = SCHEDULES["hierarchical"](plan, variant)
+        found = STRATEGIES["hierarchical"].schedule(plan, variant)
         assert found.order is variant.elements
         assert (found.maps_permuted, found.fetches) == (lists, lists)
         rows = rows_of(plan.loop, slots(plan))
@@ -84,12 +90,13 @@ def test_blocks_for_a_cpu_are_preferred(airfoil):
 def test_unknown_names(airfoil):
     with pytest.raises(MeshprepError) as error:
         ParLoop(res_calc, airfoil["res_calc"], strategy="warp")
+    on_a_gpu = [name for name in GPU_STRATEGIES if name not in STRATEGIES]
     assert str(error.value) == (
-        "loop 'res_calc': strategy 'warp' is unknown: use auto, ordered, sequential, "
-        "hierarchical, global-colouring, two-step, block-permute, full-permute, or on a GPU "
-        "hierarchical-inc, hierarchical-collapsed, hierarchical-unstaged, shared-atomics, "
-        "staged-gather, global-atomics"
+        "loop 'res_calc': strategy 'warp' is unknown: use auto, "
+        f"{', '.join(STRATEGIES)}, or on a GPU {', '.join(on_a_gpu)}"
     )
+    assert "ordered, sequential, hierarchical," in str(error.value)
+    assert "or on a GPU hierarchical-inc," in str(error.value)
     with pytest.raises(PlanError, match="no variant 's9': choose s8, s16"):
         ParLoop(res_calc, airfoil["res_calc"], variant="s9")
     with pytest.raises(MeshprepError, match="not a Plan: pass plan\\['NAME'\\]"):
@@ -128,10 +135,44 @@ def slow_colours(plan):
 def test_colours_of_the_whole_set(slow, n, m):
     """200 elements on 2 points: more than 64 colours."""
     rng = np.random.default_rng(n)
-    args = (Arg("a", INC, 1, "f8", "cells->p", (0,)), Arg("b", INC, 1, "f8", "cells->p", (1,)))
+    args = (
+        Arg("a", INC, 1, "f8", "cells->p", (0,)),
+        Arg("b", INC, 1, "f8", "cells->p", (1,)),
+    )
     tables = {"cells->p": rng.integers(0, m, (n, 2))}
     plan = slow.plan({"cells": n, "p": m}, tables, [Loop("l", "cells", args)])["l"]
     assert colour_elements(plan).tolist() == slow_colours(plan)
+
+
+def backwards(plan, variant):
+    """The set from its end, on one thread."""
+    n = plan.sizes[plan.loop.over]
+    whole = sequential(plan, variant)
+    return replace(whole, order=np.arange(n, dtype=np.int32)[::-1].copy())
+
+
+def test_a_strategy_takes_one_entry(airfoil, flow, monkeypatch):
+    """It is run, listed and tuned, and nothing else names it."""
+    entry = CpuStrategy(backwards, needs_blocks=True)
+    monkeypatch.setitem(STRATEGIES, "backwards", entry)
+    plan = airfoil["res_calc"]
+    check(res_calc, plan, flow, "backwards", rtol=1e-13)
+    with pytest.raises(MeshprepError, match="full-permute, backwards, or on a GPU"):
+        ParLoop(res_calc, plan, strategy="warp")
+    bare = replace(plan, variants={}, default="")
+    with pytest.raises(MeshprepError, match="has no blocks in this plan"):
+        ParLoop(res_calc, bare, strategy="backwards")
+    machine = this_cpu()
+    assert machine.strategies[-1] == "backwards"
+    assert [name for name, _ in machine.variants_for(plan, "backwards")] == ["s8", "s16"]
+
+
+def test_every_strategy_is_described():
+    for name in STRATEGIES:
+        assert f'``"{name}"``' in ParLoop.__doc__, name
+    page = Path(__file__).parents[2] / "docs" / "solvers" / "gpu.md"
+    for name in GPU_STRATEGIES:
+        assert f"- `{name}`" in page.read_text(encoding="utf-8"), name
 
 
 def test_two_steps_only_sum(slow):
@@ -141,6 +182,17 @@ def test_two_steps_only_sum(slow):
     assert str(error.value) == (
         "loop 'loop': strategy 'two-step' cannot run it: argument 'v' is rw through a map, "
         "and only sums wait"
+    )
+
+
+def test_two_steps_do_not_sum_whole_numbers(slow):
+    """A fraction is cut off otherwise beside a whole number than where it is added to it."""
+    plan = edge_plan(slow, Arg("v", INC, 1, "i4", "edges->cells", (0,)))
+    with pytest.raises(MeshprepError) as error:
+        ParLoop(lambda v: None, plan, strategy="two-step")
+    assert str(error.value) == (
+        "loop 'loop': strategy 'two-step' cannot run it: argument 'v' holds whole numbers, and a "
+        "fraction that waits for them is cut off before it is added"
     )
 
 
@@ -154,10 +206,10 @@ def add_four(a, b):
 def test_two_steps_add_to_components_in_arrays_of_their_own(slow):
     """No element reaches the last points."""
     table = np.random.default_rng(0).integers(0, 7, (40, 2))
-    loop = Loop("l", "cells", (Arg("a", INC, 2, "i8", "cells->p", (0, 1)),))
+    loop = Loop("l", "cells", (Arg("a", INC, 2, "f8", "cells->p", (0, 1)),))
     plan = slow.plan({"cells": 40, "p": 10}, {"cells->p": table}, [loop])["l"]
-    found = np.arange(20).reshape(2, 10)
+    found = np.arange(20.0).reshape(2, 10)
     expected = found.copy()
-    np.add.at(expected.T, table, np.array([[1, 2], [3, 5]]))
+    np.add.at(expected.T, table, np.array([[1.0, 2.0], [3.0, 5.0]]))
     ParLoop(add_four, plan, strategy="two-step", layout="soa")(a=found)
     assert np.array_equal(found, expected)

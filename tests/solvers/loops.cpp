@@ -159,6 +159,32 @@ bool same_bits(Plan& plan, State& s) {
   return same;
 }
 
+// Each end of each edge takes a fraction from a whole number, as a plain loop does: 1000 and -0.3
+// make 999, and nothing and -0.3 would make nothing.
+bool whole_numbers_take_fractions(Plan& plan, State& s) {
+  std::vector<int> count_values(std::size_t(2 * s.cells), 1000);
+  std::vector<double> weight_values(std::size_t(s.cells), 0.0);
+  const Dat<int, 2> count("count", count_values);
+  const Dat<double> weight("weight", weight_values);
+  bool same = true;
+  for (const Form form : {Form::simple, Form::chunk, Form::timed}) {
+    std::fill(count_values.begin(), count_values.end(), 1000);
+    std::fill(weight_values.begin(), weight_values.end(), 0.0);
+    plan.loop("fractions").form = form;
+    par_loop<Run::sequential>(
+        plan, "fractions",
+        [](auto a, auto b, auto c, auto d) {
+          for (int k = 0; k < 2; ++k) a[k] -= 0.3, b[k] -= 0.3;
+          c[0] += 1, d[0] += 1;
+        },
+        arg(count, map, 0, inc), arg(count, map, 1, inc), arg(weight, map, 0, inc),
+        arg(weight, map, 1, inc));
+    for (std::size_t i = 0; i < count_values.size(); ++i)
+      same = same && count_values[i] == 1000 - int(weight_values[i / 2]);
+  }
+  return same;
+}
+
 // The ranges of each loop as the headers make them, a line an array; those of the plan are the
 // same.
 void print_ranges(Plan& plan, int count, char** names) {
@@ -252,6 +278,7 @@ int main(int argc, char** argv) {
     if (run == "sequential" || run == "simple" || run == "chunk") run_all<Run::sequential>(plan, s);
     if (run == "one thread") run_all<Run::openmp>(plan, s);
     if (run == "same bits") return same_bits(plan, s) ? 0 : 1;
+    if (run == "fractions") return whole_numbers_take_fractions(plan, s) ? 0 : 1;
     for (const char* name : {"mix", "push", "largest"}) try_several(plan, name);
     if (run == "openmp") run_all<Run::openmp>(plan, s);
 #endif

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 
+import effort
 import numpy as np
 import pytest
 import scipy.sparse
@@ -18,7 +19,7 @@ from meshprep_runtime import ParLoop, __version__
 from meshprep_runtime.plan import ranges
 
 
-@pytest.fixture(scope="module", params=["ranges", "lists"])
+@pytest.fixture(scope="module", params=effort.first(["ranges", "lists"]))
 def plan(tmp_path_factory, request):
     """A plan of several blocks and colours, and its file."""
     folder = tmp_path_factory.mktemp("plan")
@@ -50,7 +51,7 @@ def python_result(plan, steps):
     return cells.restore(t)
 
 
-@pytest.mark.parametrize("language", BUILDS)
+@pytest.mark.parametrize("language", effort.first(BUILDS))
 def test_the_numbers_of_the_runtime(build, language, plan, tmp_path):
     program = build(language, tmp_path)
     made, path = plan
@@ -106,14 +107,18 @@ int main(int n, char **words)
 
 
 @pytest.mark.parametrize("plan", ["ranges"], indirect=True)
-def test_no_other_blocks_are_taken_for_those_that_are_named(compile_program, plan, tmp_path):
+def test_no_other_blocks_are_taken_for_those_that_are_named(
+    compile_program, plan, tmp_path
+):
     made, path = plan
     source, program = tmp_path / "variant.c", tmp_path / "variant"
     source.write_text(VARIANT)
     compile_program("cc", ["-std=c99", *STRICT], source, program)
 
     def told(variant):
-        return subprocess.run([program, path, variant], capture_output=True, text=True).stdout
+        return subprocess.run(
+            [program, path, variant], capture_output=True, text=True
+        ).stdout
 
     assert told(made["flux"].default) == "read\n"
     assert "there are no such blocks" in told("s7")
@@ -121,6 +126,7 @@ def test_no_other_blocks_are_taken_for_those_that_are_named(compile_program, pla
     assert "a name in it is too long" in told("s" * 2000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", ["ranges"], indirect=True)
 def test_the_makefile_builds_the_example(build, plan, tmp_path):
     build("C99", tmp_path)
@@ -143,6 +149,7 @@ target_link_libraries(heat meshprep::meshprep)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["cmake", "pkg-config"])
 @pytest.mark.parametrize("plan", ["ranges"], indirect=True)
 def test_the_folder_of_headers_is_a_package(build, plan, tmp_path, how):
@@ -177,7 +184,7 @@ args = [
 """
 
 
-@pytest.mark.parametrize("language", BUILDS)
+@pytest.mark.parametrize("language", effort.first(BUILDS))
 def test_a_matrix_in_c(build, language, tmp_path):
     """The entries of all triangles, added up by scipy."""
     program = build(language, tmp_path, "stiffness")
@@ -195,7 +202,10 @@ def test_a_matrix_in_c(build, language, tmp_path):
     )
     assert abs(found - wanted).max() < 1e-13 * abs(wanted).max()
     told = dict(zip(*[iter(ran.stdout.split())] * 2, strict=True))
-    assert (int(told["rows"]), int(told["nonzeros"])) == (matrix.shape[0], matrix.columns.size)
+    assert (int(told["rows"]), int(told["nonzeros"])) == (
+        matrix.shape[0],
+        matrix.columns.size,
+    )
     assert float(told["diagonal"]) == pytest.approx(wanted.trace(), rel=1e-13)
     assert float(told["sum"]) == pytest.approx(wanted.sum(), rel=1e-10)
     nodes.write_bytes(nodes.read_bytes()[:-8])
@@ -284,16 +294,26 @@ def all_arrays(plan):
         *(cells.new_to_old.astype("i4"), cells.old_to_new.astype("i4")),
         *(plan.maps["edges->cells"].table.astype("i4"), plan.tags["cells"]["physical"]),
         *(plan.group("cells", "one"), plan.coordinates["cells"]),
-        *(loop.ranges.offset, loop.ranges.order, loop.ranges.wait_offset, loop.ranges.waits),
+        *(
+            loop.ranges.offset,
+            loop.ranges.order,
+            loop.ranges.wait_offset,
+            loop.ranges.waits,
+        ),
         *(v.block_offset, v.block_colour_offset, v.block_order.astype("i4")),
         *(v.thread_colour.astype("u2"), v.thread_colours.astype("i4"), lists.astype("i8")),
-        *(staging.point_offset, staging.points.astype("i4"), staging.exclusive.astype("u1")),
+        *(
+            staging.point_offset,
+            staging.points.astype("i4"),
+            staging.exclusive.astype("u1"),
+        ),
         *(v.local["edges->cells"].astype("u2"), matrix.row_ptr, matrix.columns),
         *(matrix.row_of, matrix.column_of, matrix.place["stiffness"].astype("i4")),
         np.frombuffer(loop.default.encode(), "u1"),
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lists", [False, True], ids=["ranges", "lists"])
 def test_all_that_a_plan_holds(compile_program, tmp_path, lists, monkeypatch):
     """Nothing is lost, and nothing read or freed that is not there, whatever is missing."""
@@ -306,11 +326,17 @@ def test_all_that_a_plan_holds(compile_program, tmp_path, lists, monkeypatch):
     (tmp_path / "all.toml").write_text(LOOPS + MATRIX)
     mesh = derive(generate("delaunay2d", cells=80, seed=2), ["edges->cells"])
     options = Options(block_size=16, partition="metis" if lists else None)
-    made = prepare(mesh, read_requests(tmp_path / "all.toml"), options, keep_order=lists).plan
+    made = prepare(
+        mesh, read_requests(tmp_path / "all.toml"), options, keep_order=lists
+    ).plan
     tags = {"cells": {"physical": np.arange(80, dtype=np.int64) % 3}}
     further = {"cells": {"physical": np.array([[2, 1], [2, 5], [3, 5], [77, 1]])}}
     named = {"cells": {"physical": {1: "one"}}}
-    others = {"tags": tags, "group_names": named, "further_groups": further if lists else {}}
+    others = {
+        "tags": tags,
+        "group_names": named,
+        "further_groups": further if lists else {},
+    }
     where = {"cells": np.random.default_rng(3).random((80, 2 + lists))}
     plan = replace(made, **others, coordinates=where)
     assert plan["flux"].ranges.waits.size > 2

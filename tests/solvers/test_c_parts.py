@@ -7,12 +7,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import effort
 import pytest
 from c_builds import BUILDS, FOLDER, LOOPS, STRICT
 
 from meshprep import Options, read_requests
-from meshprep.distribute.job import SplitJob, run
-from meshprep.distribute.steps import SplitOptions
+from meshprep.distribute.job.run import SplitJob, run
+from meshprep.distribute.job.split import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
 from meshprep.loops.requests import simple_request
@@ -26,7 +27,9 @@ def told_of(part, name):
     """What the example prints of a set."""
     one = part.sets[name]
     runs = ("first", one.owned_start), ("core", one.core), ("owned", one.owned)
-    lines = [" ".join(f"{k} {v}" for k, v in (*runs, ("exec", one.exec), ("halo", one.halo)))]
+    lines = [
+        " ".join(f"{k} {v}" for k, v in (*runs, ("exec", one.exec), ("halo", one.halo)))
+    ]
     for kind in ("send_exec", "send_halo", "receive_exec", "receive_halo"):
         messages = getattr(one, kind)
         rows = messages.rows
@@ -42,17 +45,25 @@ def told_of(part, name):
     return lines
 
 
+def compiler_and_launcher():
+    """``mpicc`` and MPICH's launcher of one installation: a program needs that of its library."""
+    folders = [str(Path(sys.executable).parent), *os.environ["PATH"].split(os.pathsep)]
+    for folder in folders:
+        compiler = shutil.which("mpicc", path=folder)
+        launcher = shutil.which("mpiexec.hydra", path=folder)
+        if compiler is not None and launcher is not None:
+            return compiler, launcher
+    pytest.skip("no folder has both mpicc and mpiexec.hydra, those of one MPICH")
+
+
+@pytest.mark.slow
 def test_copies_in_c_by_mpi(compile_program, tmp_path):
     """Every copy gets the number that the file gives it, from the rank that owns it."""
-    folder = Path(sys.executable).parent
-    compiler, launcher = (
-        shutil.which(name, path=f"{folder}{os.pathsep}{os.environ['PATH']}")
-        for name in ("mpicc", "mpiexec.hydra")
-    )
-    if compiler is None or launcher is None:
-        pytest.skip("no MPICH on this machine")
+    compiler, launcher = compiler_and_launcher()
     program = tmp_path / "halo"
-    compile_program(compiler, ["-std=c99", *STRICT], FOLDER / "halo.c", program, optional=True)
+    compile_program(
+        compiler, ["-std=c99", *STRICT], FOLDER / "halo.c", program, optional=True
+    )
     mesh, file = tmp_path / "square.msh", tmp_path / "square.parts.h5"
     workflow.generate("delaunay2d", mesh, values={"cells": 300})
     (tmp_path / "heat.toml").write_text(LOOPS)
@@ -67,7 +78,7 @@ def test_copies_in_c_by_mpi(compile_program, tmp_path):
     assert "is not split into so many parts" in ask(2).stderr
 
 
-@pytest.mark.parametrize("language", BUILDS)
+@pytest.mark.parametrize("language", effort.first(BUILDS))
 def test_a_part_in_c(build, language, tmp_path):
     program = build(language, tmp_path, "part")
     mesh, file = tmp_path / "square.msh", tmp_path / "square.parts.h5"
@@ -98,7 +109,9 @@ def test_a_part_in_c(build, language, tmp_path):
         (other, "5"): "is not split into so many parts, or has no such part",
     }
     for (flipped, part), message in cases.items():
-        bad.write_bytes(whole[:flipped] + bytes([whole[flipped] ^ 1]) + whole[flipped + 1 :])
+        bad.write_bytes(
+            whole[:flipped] + bytes([whole[flipped] ^ 1]) + whole[flipped + 1 :]
+        )
         done = ask(bad, "5", part, "cells")
         assert (done.returncode, done.stdout) == (2, "")
         assert message in done.stderr
@@ -112,6 +125,7 @@ def test_a_part_in_c(build, language, tmp_path):
     assert "is not in the part" in ask(file, "3", "0", "sides").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", BUILDS)
 def test_coordinates_and_groups_in_c(build, language, tmp_path):
     """Two groups overlap, one has a name that JSON escapes, and one no elements."""
@@ -121,7 +135,9 @@ def test_coordinates_and_groups_in_c(build, language, tmp_path):
     names = {**lines.names, 9: "a {dü\\m: y", 12: "none", 13: "none"}
     lists = [(*lines.groups(row), *((9,) if row == 1 else ())) for row in range(4)]
     made = GroupTable.of(lists, lines.values)
-    tag = replace(lines, group_offset=made.group_offset, group_id=made.group_id, names=names)
+    tag = replace(
+        lines, group_offset=made.group_offset, group_id=made.group_id, names=names
+    )
     mesh = replace(mesh, tags=tuple(tag if t is lines else t for t in mesh.tags))
     write(mesh, tmp_path / "a.msh")
     file = tmp_path / "a.parts.h5"

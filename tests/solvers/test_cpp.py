@@ -6,6 +6,7 @@ from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import effort
 import numpy as np
 import pytest
 
@@ -64,37 +65,17 @@ def run(*words):
     return ran.returncode, ran.stdout, ran.stderr
 
 
-MATRIX = """\
-#define MESHPREP_PLAN_IMPLEMENTATION
-#include "meshprep.hpp"
-#include <cstdio>
-int main(int, char** argv) {
-  meshprep::Plan plan(argv[1]);
-  try {
-    plan.loop("stiffness");
-  } catch (const meshprep::Error& error) {
-    std::puts(error.what());
-  }
-}
-"""
-
-
-def test_loops_that_add_to_matrices_are_refused(compile_program, tmp_path):
-    (tmp_path / "a.cpp").write_text(MATRIX)
-    words = {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}
-    request = LoopRequest("stiffness", {"over": "cells", "args": [words]}, "test")
-    prepare(generate("delaunay2d", cells=50), [request]).plan.save(tmp_path / "a.plan.h5")
-    compile_program("g++", [*STRICT, "-std=c++17"], tmp_path / "a.cpp", tmp_path / "a")
-    code, out, _ = run(tmp_path / "a", tmp_path / "a.plan.h5")
-    assert (code, "par_loop has no matrices" in out) == (0, True)
-
-
-TAG = """\
+# Of a plan: why a loop is refused, or the groups of boundary edges.
+LOOK = """\
 #define MESHPREP_PLAN_IMPLEMENTATION
 #include "meshprep.hpp"
 #include <cstdio>
 int main(int argc, char** argv) try {
   meshprep::Plan plan(argv[1]);
+  if (argc == 2) {
+    plan.loop("stiffness");
+    return 0;
+  }
   for (auto group : plan.tag("boundary_edges", argv[2])) std::printf("%d ", int(group));
   for (int i = 3; i < argc; i++)
     std::printf("%d ", int(plan.group("boundary_edges", argv[2], argv[i])));
@@ -106,32 +87,49 @@ int main(int argc, char** argv) try {
 """
 
 
-def test_groups_of_boundary_edges(compile_program, tmp_path):
-    (tmp_path / "a.cpp").write_text(TAG)
-    compile_program("g++", [*STRICT, "-std=c++17"], tmp_path / "a.cpp", tmp_path / "a")
+@pytest.fixture(scope="module")
+def look(compile_program, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("look")
+    (folder / "look.cpp").write_text(LOOK)
+    flags = [*STRICT, "-std=c++17"]
+    compile_program("g++", flags, folder / "look.cpp", folder / "look")
+    return folder / "look"
+
+
+@pytest.mark.slow
+def test_loops_that_add_to_matrices_are_refused(look, tmp_path):
+    words = {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}
+    request = LoopRequest("stiffness", {"over": "cells", "args": [words]}, "test")
+    prepare(generate("delaunay2d", cells=50), [request]).plan.save(tmp_path / "a.plan.h5")
+    code, out, _ = run(look, tmp_path / "a.plan.h5")
+    assert (code, "par_loop has no matrices" in out) == (0, True)
+
+
+@pytest.mark.slow
+def test_groups_of_boundary_edges(look, tmp_path):
     plan = prepare(generate("delaunay2d", cells=50), ["boundary_edges->cells"]).plan
     plan.save(tmp_path / "a.plan.h5")
     wanted = plan.tags["boundary_edges"]["physical"].tolist()
     assert len(set(wanted)) > 1
-    assert run(tmp_path / "a", tmp_path / "a.plan.h5", "physical") == (
+    assert run(look, tmp_path / "a.plan.h5", "physical") == (
         0,
         "".join(f"{n} " for n in [*wanted, *plan.group("boundary_edges", "top")]),
         "",
     )
-    _, out, _ = run(tmp_path / "a", tmp_path / "a.plan.h5", "physical", "top", "left", "roof")
+    _, out, _ = run(look, tmp_path / "a.plan.h5", "physical", "top", "left", "roof")
     assert out.endswith(" 4 1 roof: is not the name of a group\n")
-    _, out, _ = run(tmp_path / "a", tmp_path / "a.plan.h5", "marker")
+    _, out, _ = run(look, tmp_path / "a.plan.h5", "marker")
     assert out.endswith("/tags/boundary_edges/marker: is not in the plan\n")
     shared = {"boundary_edges": {"physical": {1: "left", 3: "wall", 4: "wall"}}}
     replace(plan, group_names=shared).save(tmp_path / "b.plan.h5")
-    _, out, _ = run(tmp_path / "a", tmp_path / "b.plan.h5", "physical", "left", "wall")
+    _, out, _ = run(look, tmp_path / "b.plan.h5", "physical", "left", "wall")
     assert out.endswith(" 1 wall: is the name of several groups: compare their numbers\n")
 
 
 @pytest.fixture(scope="module")
 def on_host(compile_program, tmp_path_factory):
     program = tmp_path_factory.mktemp("host") / "loops"
-    assert compile_program("g++", [*HOST, "-O1"], HERE / "loops.cpp", program) == ""
+    assert compile_program("g++", [*HOST, "-O0"], HERE / "loops.cpp", program) == ""
     return program
 
 
@@ -151,7 +149,9 @@ def under_checks(compile_program, tmp_path_factory):
     return program
 
 
-@pytest.fixture(scope="module", params=["ranges", "lists", "several elements a thread"])
+@pytest.fixture(
+    scope="module", params=effort.first(["ranges", "lists", "several elements a thread"])
+)
 def plan(tmp_path_factory, request):
     """A plan of several blocks and colours, and its file."""
     folder = tmp_path_factory.mktemp("plan")
@@ -160,7 +160,9 @@ def plan(tmp_path_factory, request):
     lists = request.param == "lists"
     size = 90 if request.param.startswith("several") else 32
     options = Options(block_size=size, partition="blocks" if lists else None)
-    made = prepare(mesh, read_requests(folder / "loops.toml"), options, keep_order=lists).plan
+    made = prepare(
+        mesh, read_requests(folder / "loops.toml"), options, keep_order=lists
+    ).plan
     for name in ("mix", "push", "largest"):
         variant = made[name].variant()
         assert (variant.elements is not None) == lists
@@ -195,12 +197,16 @@ def expected(plan):
 ON_HOST = ("sequential", "simple", "chunk", "openmp", "one thread")
 
 
-@pytest.mark.parametrize("how", [*ON_HOST, "hierarchical", "atomics"])
+@pytest.mark.parametrize(
+    "how", effort.first([*ON_HOST, "hierarchical", "atomics"], len(ON_HOST))
+)
 def test_the_sums_of_numpy(how, plan, request, tmp_path):
     program = request.getfixturevalue("on_host" if how in ON_HOST else "under_checks")
     made, path = plan
     assert run(program, path, how, tmp_path / "result") == (0, "", "")
-    np.testing.assert_array_equal(np.fromfile(tmp_path / "result", np.int64), expected(made))
+    np.testing.assert_array_equal(
+        np.fromfile(tmp_path / "result", np.int64), expected(made)
+    )
 
 
 ROUNDED = """\
@@ -212,6 +218,13 @@ args = [
   { dat = "sum",  map = "edges->cells", dim = 3, access = "inc" },
   { global = "total", access = "inc" },
   { global = "low",   access = "min" },
+]
+
+[loop.fractions]
+over = "edges"
+args = [
+  { dat = "count",  map = "edges->cells", dim = 2, dtype = "i4", access = "inc" },
+  { dat = "weight", map = "edges->cells", access = "inc" },
 ]
 
 [loop.corners]
@@ -239,17 +252,25 @@ def large_plan(tmp_path_factory, request):
     mesh = derive(generate("delaunay2d", cells=20_000, seed=2), maps)
     lists = request.param == "lists"
     options = Options(block_size=96, partition="blocks" if lists else None)
-    made = prepare(mesh, read_requests(folder / "loops.toml"), options, keep_order=lists).plan
+    made = prepare(
+        mesh, read_requests(folder / "loops.toml"), options, keep_order=lists
+    ).plan
     assert (made["rounded"].variant().elements is not None) == lists
     made.save(folder / "large.plan.h5")
     return made, folder / "large.plan.h5"
 
 
+@pytest.mark.slow
 def test_forms_and_threads_give_the_same_bits(on_host, fast_on_host, large_plan):
     assert run(on_host, large_plan[1], "same bits") == (0, "", "")
     assert run(fast_on_host, large_plan[1], "same bits") == (0, "", "")
 
 
+def test_fractions_are_cut_off_where_a_plain_loop_cuts_them_off(on_host, large_plan):
+    assert run(on_host, large_plan[1], "fractions") == (0, "", "")
+
+
+@pytest.mark.slow
 def test_ranges_are_those_of_python(on_host, large_plan):
     made, path = large_plan
     code, said, _ = run(on_host, path, "ranges", *made.loops)
@@ -261,6 +282,7 @@ def test_ranges_are_those_of_python(on_host, large_plan):
     assert (code, lines) == (0, [a.tolist() for a in arrays])
 
 
+@pytest.mark.slow
 def test_ranges_of_a_set_without_locality_grow(on_host, tmp_path):
     """Every point is in most ranges: so there are fewer, larger ones."""
     random = np.random.default_rng(1)
@@ -280,10 +302,14 @@ def test_ranges_of_a_set_without_locality_grow(on_host, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_colours_that_are_wrong_are_a_race(under_checks, plan, tmp_path):
     """The checks see what the kernels do: with one colour for all, threads and blocks meet."""
     made, _ = plan
-    for part, said in (("thread_colour", "inside a block"), ("block_order", "between blocks")):
+    for part, said in (
+        ("thread_colour", "inside a block"),
+        ("block_order", "between blocks"),
+    ):
         path = tmp_path / f"{part}.plan.h5"
         spoilt(made, part).save(path)
         code, _, complaint = run(under_checks, path, "hierarchical", tmp_path / "result")
@@ -346,6 +372,7 @@ def prepared_files(folder):
     return folder / "small"
 
 
+@pytest.mark.slow
 def test_airfoil(compile_program, tmp_path):
     """The number that examples/airfoil.py gives on this mesh."""
     program, prefix = tmp_path / "airfoil", prepared_files(tmp_path)

@@ -29,7 +29,9 @@ EXAMPLES = DOCS.parent / "examples"
 def commands(page):
     joined = [block.replace("\\\n", " ") for block in blocks(page)]
     lines = [line for block in joined for line in block.splitlines()]
-    return [shlex.split(line, comments=True) for line in lines if line.startswith("meshprep ")]
+    return [
+        shlex.split(line, comments=True) for line in lines if line.startswith("meshprep ")
+    ]
 
 
 def test_the_commands_of_the_op2_page(tmp_path, monkeypatch, capsys):
@@ -51,7 +53,12 @@ def test_the_commands_of_the_op2_page(tmp_path, monkeypatch, capsys):
         small = ["300" if word == "720000" else word for word in words[1:]]
         assert main([*small, *force]) == 0, (words, capsys.readouterr().err)
     made = {p.name for p in Path().iterdir()}
-    assert made >= {"new_grid-reordered.dat", "grid-reordered.h5", "out-restored.h5", "loops.toml"}
+    assert made >= {
+        "new_grid-reordered.dat",
+        "grid-reordered.h5",
+        "out-restored.h5",
+        "loops.toml",
+    }
     assert "grid.op2.h5" in made
     assert made >= {"new_grid.h5", "q-reordered.npy", "fields-reordered.npz"}
 
@@ -80,7 +87,8 @@ def test_the_objects_of_the_python_page():
     scope = {"mesh": mesh, "u": u}
     exec(code, scope)
     assert np.array_equal(
-        scope["mesh"].points[u], old.coordinates[scope["new"].plan.ordering["nodes"].new_to_old]
+        scope["mesh"].points[u],
+        old.coordinates[scope["new"].plan.ordering["nodes"].new_to_old],
     )
     assert np.array_equal(scope["u_old"], scope["new"].plan.ordering["nodes"].old_to_new)
 
@@ -97,7 +105,10 @@ def test_the_arrays_of_the_page_on_formats(tmp_path, monkeypatch, capsys):
     np.testing.assert_array_equal(old, sides[inner])
     assert sorted(inner) == [0, 2, 3, 4, 6]
     with h5py.File("own.h5", "w") as file:
-        file["inside"], file["outside"] = sides[sides[:, 1] >= 0], sides[sides[:, 1] < 0, :1]
+        file["inside"], file["outside"] = (
+            sides[sides[:, 1] >= 0],
+            sides[sides[:, 1] < 0, :1],
+        )
         for name, size in scope["sizes"].items():
             file[name] = np.array([size])
     write_mesh(boxes(3, 3, 2), Path("CASE"), STYLES["binary"])
@@ -176,7 +187,9 @@ def _walls_of_parts():
     def rank(comm):
         plan = DistributedPlan.load("wing.parts.h5", comm)
         rows = plan.group("boundary_edges", "left")
-        return plan.numbers("boundary_edges")[rows[rows < plan.set_part("boundary_edges").owned]]
+        return plan.numbers("boundary_edges")[
+            rows[rows < plan.set_part("boundary_edges").owned]
+        ]
 
     numbers = np.concatenate(run_ranks(4, rank))
     assert sorted(numbers) == np.flatnonzero(x < 1e-9).tolist()
@@ -196,9 +209,13 @@ def test_plans_of_ranks_that_have_parts_already():
     order = plan.ordering["cells"]
     assert sorted(order.new_to_old[:300]) == list(range(300))
     assert order.new_to_old[:300].tolist() != list(range(300))
-    assert plan.maps["core->cells"].table.max() < 300 <= plan.maps["border->cells"].table.max()
+    assert (
+        plan.maps["core->cells"].table.max() < 300 <= plan.maps["border->cells"].table.max()
+    )
     assert (plan.maps["border->cells"].table >= 300).any(axis=1).all()
-    made = np.concatenate([plan.maps[f"{name}->cells"].table for name in ("core", "border")])
+    made = np.concatenate(
+        [plan.maps[f"{name}->cells"].table for name in ("core", "border")]
+    )
     pairs = sorted(map(sorted, here[order.new_to_old[made]].tolist()))
     assert pairs == sorted(map(sorted, sides.tolist()))
 
@@ -220,7 +237,8 @@ def _numbers_of_petsc(petsc_numbers):
 
 
 @pytest.mark.parametrize(
-    ("page", "language", "example"), [("c", "c", "heat.c"), ("fortran", "fortran", "heat.f90")]
+    ("page", "language", "example"),
+    [("c", "c", "heat.c"), ("fortran", "fortran", "heat.f90")],
 )
 def test_the_loop_of_a_page_is_that_of_the_example(page, language, example):
     text = (DOCS / "solvers" / f"{page}.md").read_text(encoding="utf-8")
@@ -237,7 +255,9 @@ def test_the_c_page_names_functions_that_there_are():
         "mp_read_places",
         "mp_part_offset",
     }
-    assert [name for name in names if not re.search(rf"\b{name}\b", declared)] == ["mp_read_"]
+    assert [name for name in names if not re.search(rf"\b{name}\b", declared)] == [
+        "mp_read_"
+    ]
 
 
 @pytest.mark.parametrize("page", ["c", "fortran", "matrices", "mpi", "chains", "op2"])

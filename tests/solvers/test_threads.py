@@ -92,7 +92,11 @@ def run(program, *words, **environment):
     given = {"OMP_NUM_THREADS": "2", **environment}
     kept = {name: value for name, value in (os.environ | given).items() if value}
     return subprocess.run(
-        [str(program), *map(str, words)], env=kept, capture_output=True, text=True, check=True
+        [str(program), *map(str, words)],
+        env=kept,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
 
 
@@ -117,3 +121,56 @@ def test_how_many_there_may_be(program, tmp_path, files, quota):
     assert run(program, tmp_path, OMP_NUM_THREADS="5").split() == [quota, "5"]
     _, count = run(program, tmp_path, OMP_NUM_THREADS="").split()
     assert 1 <= int(count) <= len(os.sched_getaffinity(0))
+
+
+FORKS = r"""
+#include "meshprep_threads.hpp"
+#include <cstdio>
+#include <sys/wait.h>
+#include <unistd.h>
+using namespace meshprep;
+
+// Whether others took part in a loop of a tenth of a second, and all turns ran.
+int run_a_loop() {
+  constexpr int n = 50;
+  Ranges ranges;
+  for (int k = 0; k < n; ++k) ranges.order.push_back(k);
+  ranges.wait_offset.assign(n + 1, 0);
+  Team team;
+  for (int i = 0; i < 3; ++i) team.note(false, 1.0);
+  std::atomic<int> ran{0}, elsewhere{0};
+  const auto here = std::this_thread::get_id();
+  run_in_turns(
+      team, ranges,
+      [&](std::int64_t) {
+        usleep(2000);
+        ++ran;
+        elsewhere += std::this_thread::get_id() != here;
+      },
+      [] {});
+  return ran == n && elsewhere > 0;
+}
+
+int main() {
+  std::printf("parent %d\n", run_a_loop());
+  std::fflush(stdout);
+  if (fork() == 0) {
+    alarm(60);
+    std::printf("child %d %d\n", run_a_loop(), run_a_loop());
+    std::fflush(stdout);
+    _exit(0);
+  }
+  int status = 0;
+  wait(&status);
+  std::printf("ended %d, parent %d\n", status, run_a_loop());
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_loops_of_a_forked_process_have_threads_of_their_own(compile_program, tmp_path):
+    (tmp_path / "forks.cpp").write_text(FORKS)
+    assert compile_program("g++", FLAGS, tmp_path / "forks.cpp", tmp_path / "forks") == ""
+    lines = run(tmp_path / "forks", OMP_NUM_THREADS="3").splitlines()
+    assert lines == ["parent 1", "child 1 1", "ended 0, parent 1"]

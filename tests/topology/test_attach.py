@@ -13,9 +13,9 @@ def found(blocks, n_nodes):
 
 
 def test_all_attached():
-    assert found({"triangle": [[0, 1, 2]], "line": [[1, 0], [0, 2]], "vertex": [[2]]}, 3) == {
-        "line": []
-    }
+    assert found(
+        {"triangle": [[0, 1, 2]], "line": [[1, 0], [0, 2]], "vertex": [[2]]}, 3
+    ) == {"line": []}
 
 
 def test_a_diagonal_is_no_edge():

@@ -6,16 +6,25 @@ import tomllib
 import numpy as np
 import pytest
 
+from meshprep.loops.request_maps import plan_request_maps
 from meshprep.loops.requests import LoopRequest, simple_request
 from meshprep.loops.template import template
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep.mesh.assemble import Block, assemble
 from meshprep.mesh.cells import SHAPES
-from meshprep.pipeline.steps import plan_request_maps
 from meshprep.topology import derivable, derive
 from meshprep_runtime.errors import MeshprepError
 
-HEX = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]]
+HEX = [
+    [0, 0, 0],
+    [1, 0, 0],
+    [1, 1, 0],
+    [0, 1, 0],
+    [0, 0, 1],
+    [1, 0, 1],
+    [1, 1, 1],
+    [0, 1, 1],
+]
 CORNERS = {
     "triangle": [[0, 0, 0], [1, 0, 0], [0, 1, 0]],
     "quad": HEX[:4],
@@ -68,7 +77,9 @@ def test_one_cell(cell_type):
     assert edges.size("edges") == n_edges
     assert len({tuple(sorted(e)) for e in table(edges, "edges->nodes")}) == n_edges
     if n_triangles + n_quads == 0:
-        closed = derive(mesh, ["edges->cells", "boundary_edges->cells", "boundary_edges->nodes"])
+        closed = derive(
+            mesh, ["edges->cells", "boundary_edges->cells", "boundary_edges->nodes"]
+        )
         assert closed.map("edges->cells").table.shape == (0, 2)
         assert table(closed, "boundary_edges->cells") == [[0]] * n_edges
         return
@@ -81,7 +92,9 @@ def test_one_cell(cell_type):
         assert closed.size("boundary_triangle_faces") == n_triangles
         assert closed.size("boundary_quad_faces") == n_quads
     cells_faces = derive(mesh, ["cells->faces"])
-    assert sorted(table(cells_faces, "cells->faces")[0]) == list(range(n_triangles + n_quads))
+    assert sorted(table(cells_faces, "cells->faces")[0]) == list(
+        range(n_triangles + n_quads)
+    )
 
 
 def test_two_triangles():
@@ -102,7 +115,9 @@ def test_two_triangles():
 
 def test_two_tets():
     mesh = build({"tetra": [[0, 1, 2, 3], [1, 2, 3, 4]]})
-    out = derive(mesh, ["faces->cells", "faces->nodes", "boundary_faces->cells", "edges->nodes"])
+    out = derive(
+        mesh, ["faces->cells", "faces->nodes", "boundary_faces->cells", "edges->nodes"]
+    )
     assert table(out, "faces->cells") == [[0, 1]]
     assert table(out, "faces->nodes") == [[1, 2, 3]]
     assert table(out, "boundary_faces->cells") == [[0]] * 3 + [[1]] * 3
@@ -111,7 +126,9 @@ def test_two_tets():
 
 def test_two_hexes():
     mesh = build({"hexahedron": [[0, 1, 2, 3, 4, 5, 6, 7], [4, 5, 6, 7, 8, 9, 10, 11]]})
-    out = derive(mesh, ["faces->cells", "faces->nodes", "boundary_faces->nodes", "cells->edges"])
+    out = derive(
+        mesh, ["faces->cells", "faces->nodes", "boundary_faces->nodes", "cells->edges"]
+    )
     assert table(out, "faces->nodes") == [[4, 5, 6, 7]]
     assert out.size("boundary_faces") == 10
     assert out.size("edges") == 20
@@ -120,7 +137,9 @@ def test_two_hexes():
 
 def test_pyramid_on_hex():
     mesh = build({"hexahedron": [[0, 1, 2, 3, 4, 5, 6, 7]], "pyramid": [[4, 5, 6, 7, 8]]})
-    out = derive(mesh, ["faces->cells", "quad_faces->nodes", "boundary_triangle_faces->nodes"])
+    out = derive(
+        mesh, ["faces->cells", "quad_faces->nodes", "boundary_triangle_faces->nodes"]
+    )
     assert table(out, "faces->cells") == [[0, 1]]
     assert table(out, "quad_faces->nodes") == [[4, 5, 6, 7]]
     assert out.sets["faces"].parts == ("triangle_faces", "quad_faces")
@@ -183,9 +202,13 @@ FAN = [[0, 1, 2], [0, 1, 3], [1, 0, 4]]
 
 def test_three_cells_on_an_edge_are_named():
     mesh = build({"triangle": FAN})
-    with pytest.raises(MeshprepError, match=r"edge with nodes 0, 1 belongs to 3 cells \(0, 1, 2;"):
+    with pytest.raises(
+        MeshprepError, match=r"edge with nodes 0, 1 belongs to 3 cells \(0, 1, 2;"
+    ):
         derive(mesh, ["edges->cells"])
-    with pytest.raises(MeshprepError, match=r"use another loop, for example 'cells->nodes'$"):
+    with pytest.raises(
+        MeshprepError, match=r"use another loop, for example 'cells->nodes'$"
+    ):
         derive(mesh, ["edges->nodes", "edges->cells"])
 
 
@@ -255,7 +278,8 @@ def test_facets_point_out_of_the_lower_cell(cell_type):
         for place, i in enumerate(others):
             row[i] = shape.n_corners + place
         mesh = build(
-            {cell_type: [list(range(shape.n_corners)), row]}, points=np.vstack([base, mirror])
+            {cell_type: [list(range(shape.n_corners)), row]},
+            points=np.vstack([base, mirror]),
         )
         names = [n for n in derivable(mesh) if n.endswith(f"{entity}->nodes")]
         names = [n for n in names if not n.startswith("boundary_")]
@@ -294,7 +318,9 @@ def test_tables_of_one_call_agree():
     mesh = build({"quad": [[0, 1, 4, 3], [1, 2, 5, 4], [3, 4, 7, 6], [4, 5, 8, 7]]})
     out = derive(mesh, ["edges->cells", "edges->nodes"])
     nodes = mesh.map("cells->nodes").table
-    for cells, ends in zip(table(out, "edges->cells"), table(out, "edges->nodes"), strict=True):
+    for cells, ends in zip(
+        table(out, "edges->cells"), table(out, "edges->nodes"), strict=True
+    ):
         assert all(set(ends) <= set(nodes[c].tolist()) for c in cells)
 
 
@@ -336,8 +362,16 @@ def test_tables_of_one_call_agree():
             ["boundary_faces->nodes"],
             "use 'boundary_triangle_faces->nodes' and 'boundary_quad_faces->nodes'$",
         ),
-        ({"tetra": [[0, 1, 2, 3]]}, ["faces->cells", "cells->faces"], "ask for one of the two$"),
-        ({"quad": [[0, 1, 2, 3]]}, ["cells->edges", "edges->cells"], "ask for one of the two$"),
+        (
+            {"tetra": [[0, 1, 2, 3]]},
+            ["faces->cells", "cells->faces"],
+            "ask for one of the two$",
+        ),
+        (
+            {"quad": [[0, 1, 2, 3]]},
+            ["cells->edges", "edges->cells"],
+            "ask for one of the two$",
+        ),
     ],
 )
 def test_names_that_cannot_be_had(cells, names, message):
@@ -359,7 +393,8 @@ def test_a_mesh_without_cell_types():
     mesh = Mesh(sets, [SetMap("edges->cells", "edges", "cells", np.array([[0, 1]]))])
     assert derive(mesh, ["edges->cells"]) is mesh
     with pytest.raises(
-        MeshprepError, match=r"to derive 'edges->nodes' from: use its own maps, edges->cells$"
+        MeshprepError,
+        match=r"to derive 'edges->nodes' from: use its own maps, edges->cells$",
     ):
         derive(mesh, ["edges->nodes"])
     assert derivable(mesh) == ()

@@ -70,7 +70,9 @@ def symmetries(kind):
     corners, found = CUBE[kind], []
     for axes in permutations(range(DIM[kind])):
         for flips in product((0, 1), repeat=DIM[kind]):
-            seen = [tuple(c[a] ^ f for a, f in zip(axes, flips, strict=True)) for c in corners]
+            seen = [
+                tuple(c[a] ^ f for a, f in zip(axes, flips, strict=True)) for c in corners
+            ]
             found.append([corners.index(c) for c in seen])
     return found
 
@@ -159,7 +161,9 @@ def test_points_of_a_group_are_constrained():
         Block("line", np.array([[1, 0], [2, 1]], np.int32)),
     ]
     mesh, _ = assemble(points, blocks)
-    mesh = mesh.with_(tags=[Tag.from_ids("physical", "line", np.array([4, 5]), {4: "wall"})])
+    mesh = mesh.with_(
+        tags=[Tag.from_ids("physical", "line", np.array([4, 5]), {4: "wall"})]
+    )
     mesh = derive(mesh, ["cells->dofs2"])
     where = mesh.dat(CENTROID, "dofs2").values
     low = constrained_points(mesh, "cells->dofs2", ["wall"])
@@ -170,11 +174,18 @@ def test_points_of_a_group_are_constrained():
     for group, found in ((4, low), (5, where[:, 0] == 1)):
         again = constrained_points(mesh.with_(tags=[entity]), "cells->dofs2", [group])
         assert np.array_equal(again, found)
-    assert constrained_points(mesh, "cells->nodes", ["wall"]).tolist() == [True, True, False, False]
+    assert constrained_points(mesh, "cells->nodes", ["wall"]).tolist() == [
+        True,
+        True,
+        False,
+        False,
+    ]
     # Gmsh gives the number of an entity that is in the group the other way round a minus
     turned = [replace(t, group_id=-t.group_id) for t in mesh.tags]
     for group, found in (("wall", low), (4, low)):
-        again = constrained_points(replace(mesh, tags=tuple(turned)), "cells->dofs2", [group])
+        again = constrained_points(
+            replace(mesh, tags=tuple(turned)), "cells->dofs2", [group]
+        )
         assert np.array_equal(again, found)
     with pytest.raises(MeshprepError, match=r"no group 'roof'.*one of: 5, wall"):
         constrained_points(mesh, "cells->dofs2", ["roof"])
@@ -195,7 +206,9 @@ def test_what_dofs_cannot_be_made_for_is_said():
         derive(random_mesh("quad", 1, 0), ["cells->dofs5"])
     with pytest.raises(MeshprepError, match="'cells->edges': what lies on the boundary"):
         constrained_points(
-            derive(random_mesh("quad", 1, 0), ["cells->edges"]), "cells->edges", ["boundary"]
+            derive(random_mesh("quad", 1, 0), ["cells->edges"]),
+            "cells->edges",
+            ["boundary"],
         )
 
 

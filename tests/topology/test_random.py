@@ -1,5 +1,6 @@
 """Random meshes of every type against dictionaries."""
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,12 +24,16 @@ def meshes(draw):
     types = draw(st.lists(st.sampled_from(TYPES[dim]), min_size=1, max_size=4, unique=True))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n_nodes = draw(st.integers(8, 40))
-    lower = draw(st.sampled_from([[], ["line"], ["line", "triangle", "quad"][: 2 * dim - 3]]))
+    lower = draw(
+        st.sampled_from([[], ["line"], ["line", "triangle", "quad"][: 2 * dim - 3]])
+    )
     blocks = []
     for t in [*types, *lower]:
         n = draw(st.integers(1, 40))
         corners = SHAPES[t].n_corners
-        nodes = np.array([random.permutation(n_nodes)[:corners] for _ in range(n)], np.int32)
+        nodes = np.array(
+            [random.permutation(n_nodes)[:corners] for _ in range(n)], np.int32
+        )
         tags = {"physical": random.integers(0, 4, n)} if t in lower else {}
         blocks.append(Block(t, nodes, tags=tags))
     return assemble(np.zeros((n_nodes, dim)), blocks)[0]
@@ -75,31 +80,41 @@ def check_tags(mesh, out, set_name, entities, dim):
     where = {tuple(sorted(e[0][2])): i for i, e in enumerate(entities)}
     for s in lower:
         tag = mesh.tag("physical", s.name)
-        for row, v in zip(mesh.map(f"{s.name}->nodes").table.tolist(), tag.values, strict=True):
+        for row, v in zip(
+            mesh.map(f"{s.name}->nodes").table.tolist(), tag.values, strict=True
+        ):
             if tuple(sorted(row)) in where:
                 want[where[tuple(sorted(row))]] |= set(tag.groups(v))
     tag = out.tag("physical", set_name)
-    got = [set()] * len(entities) if tag is None else [set(tag.groups(v)) for v in tag.values]
+    got = (
+        [set()] * len(entities) if tag is None else [set(tag.groups(v)) for v in tag.values]
+    )
     assert got == want
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=effort.examples(80))
 @given(meshes())
 def test_all_facets_and_their_boundary(mesh):
     dim = SHAPES[mesh.sets[top(mesh)[0]].cell_type].dim
     entity = FACES[dim]
     slow = slow_entities(mesh, entity)
-    wanted = [*names(mesh, entity), *names(mesh, entity, "boundary_"), f"boundary_{entity}->cells"]
+    wanted = [
+        *names(mesh, entity),
+        *names(mesh, entity, "boundary_"),
+        f"boundary_{entity}->cells",
+    ]
     out = derive(mesh, wanted)
     every, boundary = chosen(slow, None), chosen(slow, 1)
     assert nodes_of(out, entity) == [s[0][2] for s in every]
     assert nodes_of(out, entity, "boundary_") == [s[0][2] for s in boundary]
-    assert out.map(f"boundary_{entity}->cells").table.tolist() == [[s[0][0]] for s in boundary]
+    assert out.map(f"boundary_{entity}->cells").table.tolist() == [
+        [s[0][0]] for s in boundary
+    ]
     check_tags(mesh, out, entity, every, dim - 1)
     check_tags(mesh, out, f"boundary_{entity}", boundary, dim - 1)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=effort.examples(80))
 @given(meshes())
 def test_interior_facets(mesh):
     dim = SHAPES[mesh.sets[top(mesh)[0]].cell_type].dim
@@ -112,12 +127,14 @@ def test_interior_facets(mesh):
         return
     out = derive(mesh, wanted)
     interior = chosen(slow, 2)
-    assert out.map(f"{entity}->cells").table.tolist() == [[s[0][0], s[1][0]] for s in interior]
+    assert out.map(f"{entity}->cells").table.tolist() == [
+        [s[0][0], s[1][0]] for s in interior
+    ]
     assert nodes_of(out, entity) == [s[0][2] for s in interior]
     check_tags(mesh, out, entity, interior, dim - 1)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=effort.examples(60))
 @given(meshes())
 def test_edges_of_volumes_and_cells_to_facets(mesh):
     for kind in ("edges", "faces"):
@@ -134,24 +151,32 @@ def test_edges_of_volumes_and_cells_to_facets(mesh):
         assert nodes_of(out, kind) == [s[0][2] for s in slow]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=effort.examples(60))
 @given(meshes())
 def test_unattached(mesh):
     for name, rows in unattached(mesh).items():
         shape = SHAPES[mesh.sets[name].cell_type]
-        slow = slow_entities(mesh, {1: "edges", 2: "faces"}[shape.dim]).get(shape.n_corners, {})
+        slow = slow_entities(mesh, {1: "edges", 2: "faces"}[shape.dim]).get(
+            shape.n_corners, {}
+        )
         table = mesh.map(f"{name}->nodes").table.tolist()
-        assert rows.tolist() == [i for i, r in enumerate(table) if tuple(sorted(r)) not in slow]
+        assert rows.tolist() == [
+            i for i, r in enumerate(table) if tuple(sorted(r)) not in slow
+        ]
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.integers(2, 4), st.integers(0, 200), st.integers(5, 12), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=effort.examples(60))
+@given(
+    st.integers(2, 4), st.integers(0, 200), st.integers(5, 12), st.integers(0, 2**32 - 1)
+)
 def test_first_slots(arity, n, n_nodes, seed):
     random = np.random.default_rng(seed)
     rows = random.integers(0, n_nodes, (n, arity)).astype(np.int32)
     first = first_slots(slots_of([plain_part(rows)], arity), n_nodes)
     seen = {}
-    assert first.tolist() == [seen.setdefault(tuple(sorted(r)), i) for i, r in enumerate(rows)]
+    assert first.tolist() == [
+        seen.setdefault(tuple(sorted(r)), i) for i, r in enumerate(rows)
+    ]
     order = list(dict.fromkeys(first.tolist()))
     expected = [order.index(f) for f in first.tolist()]
     count = number_in_place(first)
@@ -164,7 +189,9 @@ def test_a_node_that_meets_every_cell_costs_no_more():
     n = 200_000
     rim = np.arange(1, n + 1, dtype=np.int32)
     wheel = np.column_stack([np.zeros(n, np.int32), rim, np.roll(rim, -1)])
-    out = derive(assemble(np.zeros((n + 1, 2)), [Block("triangle", wheel)])[0], ["edges->cells"])
+    out = derive(
+        assemble(np.zeros((n + 1, 2)), [Block("triangle", wheel)])[0], ["edges->cells"]
+    )
     assert out.size("edges") == n
     cells = out.map("edges->cells").table
     assert cells[0].tolist() == [0, n - 1]

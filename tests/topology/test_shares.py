@@ -38,7 +38,10 @@ def test_facets(in_shares, kind):
     for name in names:
         assert found.map(name).table.tolist() == alone.map(name).table.tolist()
     for tag, expected in zip(found.tags, alone.tags, strict=True):
-        assert (tag.set, tag.first_ids().tolist()) == (expected.set, expected.first_ids().tolist())
+        assert (tag.set, tag.first_ids().tolist()) == (
+            expected.set,
+            expected.first_ids().tolist(),
+        )
 
 
 def test_loose_cells(in_shares):
@@ -47,4 +50,6 @@ def test_loose_cells(in_shares):
     blocks = [Block("triangle", triangles), Block("line", lines)]
     mesh = assemble(np.zeros((22, 2)), blocks)[0]
     in_shares()
-    assert {name: rows.tolist() for name, rows in unattached(mesh).items()} == {"line": [1, 3]}
+    assert {name: rows.tolist() for name, rows in unattached(mesh).items()} == {
+        "line": [1, 3]
+    }

@@ -25,9 +25,16 @@ ASK = ["edges->cells", "edges->nodes", "boundary_edges->cells", "boundary_edges-
 
 def test_boundary_edges_get_the_tags_of_the_lines_on_them():
     lines = Block("line", rows([[3, 2], [0, 1]]), tags={"physical": np.array([7, 5])})
-    mesh = build([lines, Block("triangle", SQUARE)], 4, {("physical", 1): {5: "floor", 7: "top"}})
+    mesh = build(
+        [lines, Block("triangle", SQUARE)], 4, {("physical", 1): {5: "floor", 7: "top"}}
+    )
     out = derive(mesh, ASK)
-    assert out.map("boundary_edges->nodes").table.tolist() == [[0, 1], [1, 2], [2, 3], [3, 0]]
+    assert out.map("boundary_edges->nodes").table.tolist() == [
+        [0, 1],
+        [1, 2],
+        [2, 3],
+        [3, 0],
+    ]
     assert groups(out, "physical", "boundary_edges") == [(5,), (), (7,), ()]
     assert out.tag("physical", "boundary_edges").names == {5: "floor", 7: "top"}
     assert out.tag("physical", "edges") is None
@@ -56,14 +63,18 @@ def test_all_edges_take_tags_too():
 
 def test_a_facet_listed_twice_is_in_both_groups():
     ids = np.array([9, 2, 2, 8, 5])
-    lines = Block("line", rows([[0, 1], [1, 0], [0, 1], [1, 2], [2, 3]]), tags={"physical": ids})
+    lines = Block(
+        "line", rows([[0, 1], [1, 0], [0, 1], [1, 2], [2, 3]]), tags={"physical": ids}
+    )
     out = derive(build([lines, Block("triangle", SQUARE)], 4), ASK)
     assert groups(out, "physical", "boundary_edges") == [(2, 9), (8,), (5,), ()]
 
 
 def test_several_groups_a_cell_and_several_tags():
     table = GroupTable(np.array([1, 0], np.int32), np.array([0, 0, 2]), np.array([4, 6]))
-    lines = Block("line3", rows([[0, 1, 4], [1, 2, 5]]), tags={"a": table, "b": np.array([1, 2])})
+    lines = Block(
+        "line3", rows([[0, 1, 4], [1, 2, 5]]), tags={"a": table, "b": np.array([1, 2])}
+    )
     out = derive(build([lines, Block("triangle", SQUARE)], 6), ASK)
     assert groups(out, "a", "boundary_edges") == [(4, 6), (), (), ()]
     assert groups(out, "b", "boundary_edges") == [(1,), (2,), (), ()]

@@ -16,7 +16,9 @@ class FieldFiles:
     plan: options.PlanFile
     fields: Annotated[
         list[Path],
-        typer.Argument(help="Files: .npy .npz .h5, or meshes such as .vtu.", show_default=False),
+        typer.Argument(
+            help="Files: .npy .npz .h5, or meshes such as .vtu.", show_default=False
+        ),
     ]
     output: Annotated[
         Path | None,
@@ -36,15 +38,15 @@ class FieldFiles:
     quiet: options.Quiet = False
 
 
-def run(files: FieldFiles) -> None:
+def reorder_fields(files: FieldFiles) -> None:
     """Bring values from the mesh file's order into the plan's.
 
     Writes NAME-reordered beside each file.
     """
-    move(files, inverse=False)
+    move_fields(files, inverse=False)
 
 
-def move(files: FieldFiles, *, inverse: bool) -> None:
+def move_fields(files: FieldFiles, *, inverse: bool) -> None:
     """Move every file, and say what was moved."""
     from meshprep.io.fields import move_files
 
@@ -58,9 +60,10 @@ def move(files: FieldFiles, *, inverse: bool) -> None:
             overwrite=files.force,
             drop=files.drop,
         )
+    # Losses are told even to those who asked for quiet: they accepted them unseen.
     for file in done:
         for text in file.dropped:
-            console.note(f"dropped, as {file.written.name} cannot carry it: {text}")
+            console.note(f"dropped, {file.written.name} is written without it: {text}")
     if files.as_json:
         console.show_json([file.to_dict() for file in done])
         return

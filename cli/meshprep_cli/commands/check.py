@@ -9,9 +9,14 @@ from meshprep_runtime.errors import MeshprepError
 
 from .. import console, mpi, options
 
+# The code of a check that failed.
+FAILED = 1
 
-def run(
-    plan: Annotated[Path, typer.Argument(help="Plan, or file of parts.", show_default=False)],
+
+def check_plan(
+    plan: Annotated[
+        Path, typer.Argument(help="Plan, or file of parts.", show_default=False)
+    ],
     source: options.InputOptions,
     mesh: Annotated[
         Path | None,
@@ -19,24 +24,28 @@ def run(
     ] = None,
     parts: Annotated[
         int | None,
-        typer.Option("--parts", help="Of a file of parts: prove only this number of parts."),
+        typer.Option(
+            "--parts", help="Of a file of parts: prove only this number of parts."
+        ),
     ] = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Prove that a plan or a file of parts is right.
 
-    Looks at offsets, caps, staging, colours, halos and figures. Ranks of mpiexec prove a file of
-    parts together.
+    Looks at offsets, caps, staging, colours, halos and figures. Ranks of mpiexec prove a
+    file of parts together.
     """
     from meshprep.pipeline.check_file import check
     from meshprep_runtime.plan.file.seal import is_parts
 
+    # Without a mesh the plan is proved in itself; with one, also that it is this mesh's.
     against = source.of_any(mesh)
     with console.progress(quiet) as report:
         if is_parts(plan):
-            from meshprep.distribute.check import check_parts
+            from meshprep.distribute.job.check import check_parts
 
+            # An error of one rank ends the others, too, which would wait for it for ever.
             together = mpi.ranks()
             with mpi.nobody_waits(together):
                 result = check_parts(plan, parts, against, progress=report, ranks=together)
@@ -50,4 +59,7 @@ def run(
         for finding in result.findings:
             console.show(console.one_line(f"wrong: {finding}"))
         console.show(console.one_line(result.verdict))
-    return 1 if result.findings else 0
+    # The code tells a script what the verdict tells a reader.
+    if result.findings:
+        return FAILED
+    return 0

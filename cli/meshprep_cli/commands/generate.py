@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,20 +17,21 @@ class MeshOutput:
     """The file that is written."""
 
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Mesh to write; default: KIND.msh.")
+        Path | None,
+        typer.Option("-o", "--output", help="Mesh to write; default: KIND.msh."),
     ] = None
-    output_format: Annotated[
-        str | None, typer.Option("--format", help="Format to write, where its name does not tell.")
-    ] = None
+    output_format: Annotated[str | None, options.output_format("--format")] = None
     drop: options.Drop = False
     force: options.Force = False
 
 
-def run(
+def generate_mesh(
     written: MeshOutput,
     kind: Annotated[
         str | None,
-        typer.Argument(help="Kind of mesh; without it, the kinds and their options are listed."),
+        typer.Argument(
+            help="Kind of mesh; without it, the kinds and their options are listed."
+        ),
     ] = None,
     cells: Annotated[
         int | None, typer.Option("--cells", min=1, help="Number of cells, about.")
@@ -40,7 +41,9 @@ def run(
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", help="NAME=VALUE of the kind, such as type=triangle. Repeatable."),
+        typer.Option(
+            "--option", help="NAME=VALUE of the kind, such as type=triangle. Repeatable."
+        ),
     ] = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -51,35 +54,52 @@ def run(
     if kind is None:
         _show_kinds(workflow.kinds(), as_json)
         return
-    own = {k: v for k, v in (("cells", cells), ("seed", seed)) if v is not None}
-    others = pairs(option, "--option")
-    if twice := next((name for name in own if name in others), None):
-        raise MeshprepError(f"--{twice} and --option {twice} say the same: leave one of them out")
+    # What most kinds take has an option of its own; it goes the way of all others.
+    values: dict[str, Any] = dict(pairs(option, "--option"))
+    for name, value in (("cells", cells), ("seed", seed)):
+        if value is None:
+            continue
+        if name in values:
+            raise MeshprepError(
+                f"--{name} and --option {name} say the same: leave one of them out"
+            )
+        values[name] = value
     target = written.output or Path(f"{kind}.msh")
     watch = console.Stopwatch()
     with console.progress(quiet) as report:
-        made = workflow.generate(
+        generated = workflow.generate(
             kind,
             target,
-            values=own | others,
+            values=values,
             format=written.output_format,
             drop=written.drop,
             overwrite=written.force,
             progress=report,
         )
     if as_json:
-        console.show_json({"written": [str(target)], "notes": made.notes, "sets": made.sizes})
+        console.show_json(
+            {"written": [str(target)], "notes": generated.notes, "sets": generated.sizes}
+        )
         return
-    for text in made.notes:
+    # Losses are told even to those who asked for quiet.
+    for text in generated.notes:
         console.note(text)
-    told = ", ".join(f"{n} {name}" for name, n in made.sizes.items())
-    console.note(f"{target}: {told}, in {watch}", quiet)
+    sets = ", ".join(f"{n} {name}" for name, n in generated.sizes.items())
+    console.note(f"{target}: {sets}, in {watch}", quiet)
 
 
 def _show_kinds(kinds: list[tuple[str, str, str]], as_json: bool) -> None:
     if as_json:
-        console.show_json([dict(zip(("kind", "what", "options"), k, strict=True)) for k in kinds])
+        # Scripts get a record for each kind.
+        console.show_json(
+            [dict(zip(("kind", "what", "options"), k, strict=True)) for k in kinds]
+        )
         return
-    console.show_table("", ("kind", "what"), [k[:2] for k in kinds], left=True)
+    # Two tables: both texts beside each other are wider than a terminal.
+    console.show_table(
+        title="", header=("kind", "what"), rows=[k[:2] for k in kinds], left=True
+    )
     console.show("")
-    console.show_table("", ("kind", "options"), [(k[0], k[2]) for k in kinds], left=True)
+    console.show_table(
+        title="", header=("kind", "options"), rows=[(k[0], k[2]) for k in kinds], left=True
+    )

@@ -8,23 +8,28 @@ import typer
 from .. import console, options
 
 
-def run(
-    file: Annotated[Path, typer.Argument(help="Mesh, plan or file of parts.", show_default=False)],
+def describe_file(
+    file: Annotated[
+        Path, typer.Argument(help="Mesh, plan or file of parts.", show_default=False)
+    ],
     inputs: options.InputOptions,
     full: Annotated[
-        bool, typer.Option("--full", help="List every group, also the many that have no name.")
+        bool,
+        typer.Option("--full", help="List every group, also the many that have no name."),
     ] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Show what a mesh, a plan or a file of parts holds."""
-    from meshprep.report import describe
+    from meshprep.reporting import describe
 
+    # Its name or its first bytes tell which of the three the file is.
     with console.waiting(f"reading {file.name}", quiet):
         description = describe(inputs.of(file))
     if as_json:
         console.show_json(description.to_dict())
         return
+    # Groups without names are counted in a line, since CAD files have thousands.
     for table in description.tables(full=full):
         console.show_table(table.title, table.header, table.rows)
         console.show("")

@@ -8,11 +8,12 @@ import typer
 from .. import console, options
 
 
-def run(
+def print_loops(
     mesh: options.MeshFile,
     inputs: options.InputOptions,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="File to write; default: the terminal.")
+        Path | None,
+        typer.Option("-o", "--output", help="File to write; default: the terminal."),
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -21,10 +22,12 @@ def run(
 
     It has a loop over each set that the mesh has or can give.
     """
-    from meshprep.loops.template import template_of
+    from meshprep.pipeline.workflow import template_of
 
+    # The file is written inside, so that one that is there already is refused early.
     with console.waiting(f"reading {mesh.name}", quiet):
         text = template_of(inputs.of(mesh), output, overwrite=force)
+    # The text alone goes to stdout, so that a shell can send it into a file.
     if output is None:
         console.show(text.rstrip("\n"))
     else:

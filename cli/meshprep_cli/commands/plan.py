@@ -2,17 +2,17 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from meshprep.loops.options import Options
 
 from .. import console, options, process
-from .reorder import Blocks, show
+from .reorder import Blocks, show_job
 
 
-def run(
+def plan_mesh(
     mesh: options.MeshFile,
     loops: options.LoopChoice,
     chosen: Options,
@@ -21,7 +21,9 @@ def run(
     shown: options.Shown,
     plan: Annotated[
         Path | None,
-        typer.Option("-o", "--output", "--plan", help="Plan to write; default: MESH.plan.h5."),
+        typer.Option(
+            "-o", "--output", "--plan", help="Plan to write; default: MESH.plan.h5."
+        ),
     ] = None,
     blocks: Blocks = None,
 ) -> None:
@@ -31,9 +33,11 @@ def run(
     """
     from meshprep.pipeline import workflow
 
+    # Prepare the process before any kernel is loaded.
     options.set_threads(how.threads)
     process.keep_freed()
     watch = console.Stopwatch()
+    # The job of reorder, without a mesh to write and without an order of the points.
     job = workflow.Job(
         source=inputs.of(mesh, loops.loops),
         output=None,
@@ -44,5 +48,10 @@ def run(
         blocks=blocks,
     )
     with console.progress(shown.quiet) as report:
-        done = workflow.describe(job, report) if how.dry_run else workflow.run(job, report)
-    show(done, shown, watch)
+        # A dry run gives the text of what would be done, a run its result.
+        done: Any
+        if how.dry_run:
+            done = workflow.describe(job, report)
+        else:
+            done = workflow.run(job, report)
+    show_job(done, shown, watch)

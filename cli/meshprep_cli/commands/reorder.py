@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 Blocks = Annotated[
     Path | None,
-    typer.Option("--blocks", help="File for the block of each element (edge): .part .txt or .npy."),
+    typer.Option(
+        "--blocks", help="File for the block of each element (edge): .part .txt or .npy."
+    ),
 ]
 
 
@@ -51,33 +53,37 @@ class Outputs:
         bool,
         typer.Option(
             "--cell-map",
-            help="Write only constant/cellMap into an OpenFOAM case, for renumberMesh with method "
-            "manual.",
+            help="Write only constant/cellMap into an OpenFOAM case, "
+            "for renumberMesh with method manual.",
         ),
     ] = False
-    output_format: Annotated[
-        str | None,
-        typer.Option("--to", help="Format to write, such as vtu, where its name does not tell."),
-    ] = None
+    output_format: Annotated[str | None, options.output_format("--to")] = None
     drop: options.Drop = False
     no_ids: Annotated[
         bool,
         typer.Option(
-            "--no-ids", help="Do not write original_id, the number in the input, into the mesh."
+            "--no-ids",
+            help="Do not write original_id, the number in the input, into the mesh.",
         ),
     ] = False
     no_measure: options.NoMeasure = False
     order_only: Annotated[
-        bool, typer.Option("--order-only", help="Order the mesh alone: no plan, blocks or proof.")
+        bool,
+        typer.Option(
+            "--order-only", help="Order the mesh alone: no plan, blocks or proof."
+        ),
     ] = False
 
     def __post_init__(self) -> None:
-        if self.order_only and (self.plan or self.blocks):
-            flag = "--plan" if self.plan else "--blocks"
-            raise MeshprepError(f"--order-only makes no plan: leave {flag} out")
+        if not self.order_only:
+            return
+        # Either file would come of the plan that is not made.
+        for flag, path in (("--plan", self.plan), ("--blocks", self.blocks)):
+            if path is not None:
+                raise MeshprepError(f"--order-only makes no plan: leave {flag} out")
 
 
-def run(
+def reorder_mesh(
     mesh: options.MeshFile,
     outputs: Outputs,
     loops: options.LoopChoice,
@@ -93,17 +99,27 @@ def run(
     from meshprep.kernels.machine_code import usual_made
     from meshprep.pipeline import workflow
 
+    # Prepare the process before any kernel is loaded.
     options.set_threads(how.threads)
     process.keep_freed()
     watch = console.Stopwatch()
-    cell_map = options.case_of(mesh) / "constant" / "cellMap" if outputs.cell_map else None
-    if cell_map and outputs.output:
-        raise MeshprepError("--cell-map writes no new case: leave --output out")
+    # Name the files: a mesh, or the map from which OpenFOAM renumbers the case itself.
+    output = outputs.output
+    cell_map = None
+    if outputs.cell_map:
+        if output:
+            raise MeshprepError("--cell-map writes no new case: leave --output out")
+        cell_map = options.case_of(mesh) / "constant" / "cellMap"
+    elif output is None:
+        output = options.default_output(mesh)
+    plan = outputs.plan
+    if plan is None and not outputs.order_only:
+        plan = options.default_plan(mesh)
     job = workflow.Job(
         source=inputs.of(mesh, loops.loops),
-        output=None if cell_map else outputs.output or options.default_output(mesh),
+        output=output,
         cell_map=cell_map,
-        plan=None if outputs.order_only else outputs.plan or options.default_plan(mesh),
+        plan=plan,
         requests=loops.requests,
         options=chosen,
         output_format=outputs.output_format,
@@ -116,34 +132,42 @@ def run(
         measure=not (outputs.no_measure or outputs.order_only),
     )
     with console.progress(shown.quiet) as report:
+        # Compile on all cores at once what the steps would wait for one after the other.
         if not usual_made():
             from meshprep.pipeline.warm_up import USUAL, warm_up
 
             warm_up(USUAL, report)
-        done = workflow.describe(job, report) if how.dry_run else workflow.run(job, report)
-    show(done, shown, watch)
+        # A dry run gives the text of what would be done, a run its result.
+        done: Any
+        if how.dry_run:
+            done = workflow.describe(job, report)
+        else:
+            done = workflow.run(job, report)
+    show_job(done, shown, watch)
 
 
-def show(
+def show_job(
     done: "JobResult | dict[str, Any]", shown: options.Shown, watch: console.Stopwatch
 ) -> None:
     """Print what a job did, or, of a dry run, what it would do."""
     if isinstance(done, dict):
-        console.show_json(done) if shown.as_json else console.show("\n".join(done["text"]))
+        console.show_lines_or_json(done, shown)
         return
     for text in done.notes:
         console.note(text, shown.quiet)
-    # accepted unseen, and nowhere else to be found
+    # Losses were accepted unseen, and are nowhere else to be found.
     for text in done.dropped:
         console.note(text)
     if shown.as_json:
         console.show_json(done.to_dict())
         return
     if done.plan is None:
-        for one in done.orders:
-            console.show(f"{one.set}: {one.reason}")
+        # Without a plan all there is to tell is which order each set got, and why.
+        for ordered in done.orders:
+            console.show(f"{ordered.set}: {ordered.reason}")
     else:
-        from meshprep.report import Comparison
+        # The first lines of a report, with the times that were measured just now.
+        from meshprep.reporting import Comparison
 
         found = Comparison(("",), (done.plan,), times={"": done.measured})
         console.show_comparison(found, shown)

@@ -1,6 +1,7 @@
-"""``meshprep report``: the figures of one plan or several, side by side, and pictures of them."""
+"""``meshprep report``: figures and pictures of one plan, or of several side by side."""
 
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -16,27 +17,35 @@ class Pictures:
     """The files to write, and of what."""
 
     html: options.Html = None
-    png: Annotated[
+    picture: Annotated[
         Path | None,
-        typer.Option("--png", help="Write a picture of the first plan's mesh, by block."),
+        typer.Option(
+            "--picture",
+            "--png",
+            help="Write a picture of the first plan's mesh, by block: .png, .pdf or .svg.",
+        ),
     ] = None
     vtu: Annotated[
         Path | None,
-        typer.Option("--vtu", help="Write the first plan's mesh with its blocks, for ParaView."),
+        typer.Option(
+            "--vtu", help="Write the first plan's mesh with its blocks, for ParaView."
+        ),
     ] = None
     mesh: Annotated[
         list[Path] | None,
         typer.Option("--mesh", help="Mesh of a plan, as read or reordered. Repeatable."),
     ] = None
     loop: Annotated[
-        str | None, typer.Option("--loop", help="Loop that --png and --vtu show; default: first.")
+        str | None,
+        typer.Option("--loop", help="Loop that --picture and --vtu show; default: first."),
     ] = None
     force: options.Force = False
 
 
-def run(
+def report_plans(
     plans: Annotated[
-        list[Path], typer.Argument(help="Plan files, or files of parts.", show_default=False)
+        list[Path],
+        typer.Argument(help="Plan files, or files of parts.", show_default=False),
     ],
     pictures: Pictures,
     times: options.Times,
@@ -46,24 +55,34 @@ def run(
 
     Of files of parts it shows neighbours, halos and messages.
     """
-    from meshprep.report import compare
-    from meshprep.report.files import ReportFiles, write_files
+    from meshprep.reporting import compare
+    from meshprep.reporting.files import ReportFiles, write_files
     from meshprep_runtime.plan.file.seal import is_parts
 
-    given, wanted = times.given, pictures
+    # Files of parts have figures of their own, and no pictures.
     if any(map(is_parts, plans)):
         _show_parts(plans, pictures, shown)
         return
-    if wanted.loop is not None and not (wanted.png or wanted.vtu):
-        raise MeshprepError("--loop says what --png and --vtu show: name one of these")
-    meshes = tuple(wanted.mesh or ())
-    files = ReportFiles(wanted.html, wanted.png, wanted.vtu, meshes, wanted.loop, wanted.force)
+    if pictures.loop is not None and not (pictures.picture or pictures.vtu):
+        raise MeshprepError("--loop says what --picture and --vtu show: name one of these")
+    # Refuse names that cannot be written before loops are timed.
+    meshes = tuple(pictures.mesh or ())
+    files = ReportFiles(
+        html=pictures.html,
+        picture=pictures.picture,
+        vtu=pictures.vtu,
+        meshes=meshes,
+        loop=pictures.loop,
+        overwrite=pictures.force,
+    )
     files.check(plans)
     watch = console.Stopwatch()
-    measure = not (given or times.no_measure)
+    # Times of the user's own solver say more than those of a stand-in.
+    measure = not (times.given or times.no_measure)
+    # A table alone takes a second: a line on progress would be longer than it.
     silent = shown.quiet or not (files.outputs or files.meshes)
     with console.progress(silent) as report:
-        comparison = compare(plans, given, measure=measure)
+        comparison = compare(plans, times.given, measure=measure)
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, shown)
     if written:
@@ -72,15 +91,21 @@ def run(
 
 def _show_parts(paths: list[Path], pictures: Pictures, shown: options.Shown) -> None:
     """The halo tables of files of parts."""
-    from meshprep.report.parts import halo_tables, kept_splits
+    from meshprep.reporting.parts import halo_tables, kept_splits
     from meshprep_runtime.plan.file.seal import is_parts
 
+    # Plans and parts share no figure that could stand in one table.
     other = next((path for path in paths if not is_parts(path)), None)
     if other is not None:
-        raise MeshprepError(f"{other} is no file of parts as the others are: report it alone")
+        raise MeshprepError(
+            f"{other} is no file of parts as the others are: report it alone"
+        )
     if pictures != Pictures():
-        raise MeshprepError("--html, --png and --vtu are for plans: leave them out for parts")
-    splits = [split for path in paths for split in kept_splits(path)]
+        raise MeshprepError(
+            "--html, --picture and --vtu are for plans: leave them out for parts"
+        )
+    # Each file may hold several splits: all of them are rows of one table.
+    splits = list(chain.from_iterable(kept_splits(path) for path in paths))
     if shown.as_json:
         console.show_json({"splits": splits})
     else:

@@ -12,22 +12,24 @@ from meshprep_runtime.errors import MeshprepError, listed
 from .. import console, mpi, options
 
 if TYPE_CHECKING:
-    from meshprep.distribute.job import SplitJob
+    from meshprep.distribute.job.run import SplitJob
 
 
 @dataclass(frozen=True)
 class Splitting:
     """Into what a mesh is split, and how."""
 
-    parts: Annotated[str, typer.Option("--parts", help="Number of parts, or several: 4,8,64.")]
+    parts: Annotated[
+        str, typer.Option("--parts", help="Number of parts, or several: 4,8,64.")
+    ]
     cut: Annotated[
         str | None,
         typer.Option(
             "--cut",
-            help="Who owns what: annealed, metis, refined, rcb, curve, or file:PARTS, a .npy "
-            "array or a text with the part of each element. "
-            "Default: annealed; refined with --slices; metis, where it is installed, for a file "
-            "of parts.",
+            help="Who owns what: annealed, metis, refined, rcb, curve, or file:PARTS, "
+            "a .npy array or a text with the part of each element. "
+            "Default: annealed; refined with --slices; "
+            "metis, where it is installed, for a file of parts.",
             show_default=False,
         ),
     ] = None
@@ -42,16 +44,17 @@ class Splitting:
         str,
         typer.Option(
             "--increments",
-            help="exec: elements at borders are executed by both parts; reverse: increments are "
-            "sent back; auto: what costs less, loop by loop.",
+            help="exec: elements at borders are executed by both parts; "
+            "reverse: increments are sent back; auto: what costs less, loop by loop.",
         ),
     ] = "auto"
     slices: Annotated[
         bool,
         typer.Option(
             "--slices",
-            help="Each rank of mpiexec reads and holds slices of the mesh or the file of parts, "
-            "for meshes that do not fit one process; with --cut refined, rcb or curve.",
+            help="Each rank of mpiexec reads and holds slices of the mesh or the file of "
+            "parts, for meshes that do not fit one process; "
+            "with --cut refined, rcb or curve.",
         ),
     ] = False
     fields: Annotated[
@@ -65,8 +68,8 @@ class Splitting:
         Path | None,
         typer.Option(
             "--op2",
-            help="HDF5 file to write the part of each element of the leading set to, as OP2's dats "
-            "part_K.",
+            help="HDF5 file to write the part of each element of the leading set to, "
+            "as OP2's dats part_K.",
         ),
     ] = None
     output: Annotated[
@@ -76,17 +79,20 @@ class Splitting:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        return tuple(_read(int, "--parts", self.parts))
+        return tuple(_numbers_of(int, "--parts", self.parts))
 
     @property
     def shares(self) -> tuple[float, ...]:
         """The weights; empty for equal parts."""
-        return () if self.weights is None else tuple(_read(float, "--weights", self.weights))
+        if self.weights is None:
+            return ()
+        return tuple(_numbers_of(float, "--weights", self.weights))
 
 
-def run(
+def split_mesh(
     source: Annotated[
-        Path, typer.Argument(help="Mesh, plan, or file of parts to add to.", show_default=False)
+        Path,
+        typer.Argument(help="Mesh, plan, or file of parts to add to.", show_default=False),
     ],
     splitting: Splitting,
     loops: options.LoopChoice,
@@ -96,13 +102,19 @@ def run(
     shown: options.Shown,
 ) -> None:
     """Split a mesh into parts for distributed runs; writes one file."""
-    from meshprep.distribute import job as jobs
-    from meshprep.distribute.steps import SplitOptions
+    from meshprep.distribute.job import run as jobs
+    from meshprep.distribute.job.split import SplitOptions
 
+    # A file of parts gets further numbers of parts in place; all else makes a new one.
     adding = jobs.kind_of(source) == "parts"
+    output = splitting.output
+    if output is None and adding:
+        output = source
+    elif output is None:
+        output = options.default_parts(source)
     job = jobs.SplitJob(
         source=source,
-        output=splitting.output or (source if adding else options.default_parts(source)),
+        output=output,
         parts=splitting.numbers,
         requests=loops.requests,
         how=SplitOptions(splitting.cut, splitting.shares, splitting.increments),
@@ -119,37 +131,47 @@ def run(
         _describe(job, adding, shown)
         return
     options.set_threads(how.threads)
-    watch, together = console.Stopwatch(), mpi.ranks()
+    watch = console.Stopwatch()
+    # An error of one rank ends the others, too, which would wait for it for ever.
+    together = mpi.ranks()
     with console.progress(shown.quiet) as report, mpi.nobody_waits(together):
         done = jobs.run(job, report, together)
+    # Rank 0 alone is heard, so that each line appears once.
     for text in done.notes:
         console.note(text, shown.quiet)
     if shown.as_json:
         console.show_json(done.to_dict())
         return
-    from meshprep.report.parts import halo_tables
+    from meshprep.reporting.parts import halo_tables
 
     console.show_tables(halo_tables(list(done.figures.values()), full=shown.full))
     console.show(f"wrote {listed(done.written)} in {watch}")
 
 
 def _describe(job: "SplitJob", adding: bool, shown: options.Shown) -> None:
-    parts = listed(job.parts)
-    verb = "add to" if adding else "write"
-    by = f" by {job.how.cut}" if job.how.cut else ""
-    text = [f"would split {job.source} into {parts} parts{by}"]
-    text.append(f"would {verb} {job.output}")
+    """Say what a dry run leaves undone."""
+    # Which cut is the default depends on what is read.
+    plain = f"would split {job.source} into {listed(job.parts)} parts"
+    if job.how.cut:
+        plain += f" by {job.how.cut}"
+    text = [plain]
+    if adding:
+        text.append(f"would add to {job.output}")
+    else:
+        text.append(f"would write {job.output}")
     text += [f"would write {path}" for path in job.outputs[1:]]
     values = {
         "text": text,
         "parts": list(job.parts),
         "outputs": [str(path) for path in job.outputs],
     }
-    console.show_json(values) if shown.as_json else console.show("\n".join(text))
+    console.show_lines_or_json(values, shown)
 
 
-def _read(kind: type, flag: str, text: str) -> list:
+def _numbers_of(kind: type, flag: str, text: str) -> list:
     try:
-        return [kind(one) for one in text.split(",")]
+        return [kind(number) for number in text.split(",")]
     except ValueError:
-        raise MeshprepError(f"{flag} '{text}' must be numbers with commas between them") from None
+        raise MeshprepError(
+            f"{flag} '{text}' must be numbers with commas between them"
+        ) from None

@@ -15,7 +15,7 @@ from .. import console, options, process
 from ..groups import listed, words
 
 if TYPE_CHECKING:
-    from meshprep.report.sweep import SweepPoint
+    from meshprep.reporting.sweep import SweepPoint
 
 
 # What the command that makes a plan says, unless it is what reorder chooses itself.
@@ -30,14 +30,15 @@ class SweepAxes:
         str | None,
         typer.Option(
             "--block-sizes",
-            help="64:1024 doubles (default; for the CPU 512:8192), 128:512:64 steps by 64, 256,448 "
-            "lists; commas join them.",
+            help="64:1024 doubles (default; for the CPU 512:8192), 128:512:64 steps by 64, "
+            "256,448 lists; commas join them.",
         ),
     ] = None
     partitioners: Annotated[
         str,
         typer.Option(
-            "--partitioners", help="NAME or NAME:OPTION=VALUE:..., with commas between them."
+            "--partitioners",
+            help="NAME or NAME:OPTION=VALUE:..., with commas between them.",
         ),
     ] = "blocks,metis,contiguous"
     orders: Annotated[
@@ -46,9 +47,12 @@ class SweepAxes:
 
     def points(self, target: str) -> tuple[SweepPoint, ...]:
         """Every combination; raises MeshprepError for what cannot be read."""
-        from meshprep.report.sweep import block_sizes, sweep_points
+        from meshprep.reporting.sweep import block_sizes, sweep_points
 
-        sizes = block_sizes(self.block_sizes or {"gpu": "64:1024", "cpu": "512:8192"}[target])
+        # A thread of the CPU has a cache of its own, larger than a GPU's shared memory.
+        sizes = block_sizes(
+            self.block_sizes or {"gpu": "64:1024", "cpu": "512:8192"}[target]
+        )
         return tuple(sweep_points(listed(self.orders), listed(self.partitioners), sizes))
 
 
@@ -62,7 +66,7 @@ class SweepRun:
     force: options.Force = False
 
 
-def run(
+def sweep_plans(
     mesh: options.MeshFile,
     axes: SweepAxes,
     loops: options.LoopChoice,
@@ -72,19 +76,27 @@ def run(
     shown: options.Shown,
 ) -> None:
     """Make and compare plans of many block sizes and partitioners."""
-    from meshprep.report.files import ReportFiles
-    from meshprep.report.sweep import VARIED, SweepPoint, run_sweep
+    from meshprep.reporting.files import ReportFiles
+    from meshprep.reporting.sweep import VARIED, SweepPoint, run_sweep
 
+    # Prepare the process before any kernel is loaded.
     options.set_threads(how.threads)
     process.keep_freed()
-    source, requests = inputs.of(mesh, loops.loops), loops.requests
+    # Read what is varied, so that a typing error does not wait for the mesh.
+    source = inputs.of(mesh, loops.loops)
+    requests = loops.requests
     points = axes.points(chosen.target)
     files = ReportFiles(html=how.html, overwrite=how.force)
-    watch, measure = console.Stopwatch(), not how.no_measure
+    watch = console.Stopwatch()
+    # The best plan alone is timed: calls of all would take minutes.
+    measure = not how.no_measure
     with console.progress(shown.quiet) as report:
         result = run_sweep(
             source, points, requests, chosen, files, measure=measure, progress=report
         )
+    for text in result.notes:
+        console.note(text, shown.quiet)
+    # Combinations that fail for one reason share a line.
     reasons = dict.fromkeys(reason for _, reason in result.failures)
     for reason in reasons:
         without = all_of([name for name, why in result.failures if why == reason])
@@ -93,13 +105,22 @@ def run(
         console.show_json(result.to_dict())
         return
     console.show_comparison(result.comparison, shown)
-    best, plain = result.best, SweepPoint(chosen.method, chosen.partitioner, chosen.block_elements)
-    chose = words(chosen) if best == plain else words(best.over(chosen), SHOWN)
+    # The command that makes the best plan says only what reorder would not choose itself.
+    best = result.best
+    plain = SweepPoint(chosen.method, chosen.partitioner, chosen.block_elements)
+    if best == plain:
+        chose = words(chosen)
+    else:
+        chose = words(best.over(chosen), SHOWN)
     command = ["meshprep", "reorder", str(mesh), *words(loops), *words(inputs), *chose]
     # a file of loops goes before the command's options, so what was varied must leave it
     own = [word for word in VARIED if any(word in request.values for request in requests)]
-    without = f" (with {' and '.join(own)} taken out of {loops.loops})" if own else ""
+    if own:
+        without = f" (with {' and '.join(own)} taken out of {loops.loops})"
+    else:
+        without = ""
     console.show(f"to make it: {shlex.join(command)}{without}")
     done = f"{len(result.comparison.plans)} plans in {watch}"
-    written = " and ".join(map(str, files.outputs))
-    console.note(f"{done}, wrote {written}" if written else done, shown.quiet)
+    if files.outputs:
+        done += f", wrote {' and '.join(map(str, files.outputs))}"
+    console.note(done, shown.quiet)

@@ -40,7 +40,9 @@ class KernelOptions:
     ] = None
     loop: Annotated[
         str | None,
-        typer.Option("--loop", help="Loop to tune; default: the one that the kernel is named as."),
+        typer.Option(
+            "--loop", help="Loop to tune; default: the one that the kernel is named as."
+        ),
     ] = None
     values: Annotated[
         str | None,
@@ -79,14 +81,15 @@ class Tried:
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each candidate.")] = 9
 
 
-def run(
+def tune_loop(
     plan: options.PlanFile,
     kernels: KernelOptions,
     tried: Tried,
     chosen: Options,
     threads: options.Threads = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what is fastest; leave the plan as it is.")
+        bool,
+        typer.Option("--dry-run", help="Show what is fastest; leave the plan as it is."),
     ] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -96,9 +99,16 @@ def run(
     from meshprep_runtime.plan import Plan
 
     options.set_threads(threads)
+    # Read all that the user names before anything is timed.
     loaded = Plan.load(plan)
-    function = function_of(kernels.kernel, "--kernel") if kernels.kernel is not None else None
+    if kernels.kernel is not None:
+        function = function_of(kernels.kernel, "--kernel")
+    else:
+        function = None
     name = loop_of(loaded, function, kernels.loop)
+    strategies = None
+    if tried.strategies is not None:
+        strategies = listed(tried.strategies)
     with console.progress(quiet) as progress:
         done = tune_plan(
             loaded,
@@ -109,68 +119,92 @@ def run(
             values=arrays_of(kernels.values, loaded[name]),
             proof=chosen.proof,
             progress=_by_strategy(progress),
-            strategies=None if tried.strategies is None else listed(tried.strategies),
+            strategies=strategies,
             layouts=listed(tried.layouts),
             runs=tried.runs,
         )
+    # The plan's own file: what runs it next finds the fastest way without being told.
     if not dry_run:
         done.plan.save(plan, overwrite=True)
     if as_json:
-        console.show_json(_described(done))
+        console.show_json(_tuning_record(done))
     else:
-        _show(done, plan, dry_run)
+        _show_tuning(done, plan, dry_run)
 
 
 def _by_strategy(progress: console.Report) -> console.Report:
     """A stage for each strategy: its blocks and layouts are progress inside."""
-    seen: list[str] = []
+    # What was reported so far: the last one is under way.
+    strategies: list[str] = []
 
     def report(done: float, total: int, what: str) -> None:
         strategy = what.split()[0].rstrip(",")
         # Where there is no bar, whole numbers begin a line.
-        progress(done if strategy not in seen[-1:] else done + 0.5, total, strategy)
-        seen.append(strategy)
+        if strategy in strategies[-1:]:
+            done += 0.5
+        progress(done, total, strategy)
+        strategies.append(strategy)
 
     return report
 
 
-def _described(done: Tuning) -> dict[str, Any]:
+def _tuning_record(done: Tuning) -> dict[str, Any]:
+    """All that was timed, as JSON values."""
     from meshprep_runtime.plan.records import to_json
 
-    more = {"equal_within_noise": to_json(done.tuned.equals), "input_order": to_json(done.before)}
+    more = {
+        "equal_within_noise": to_json(done.tuned.equals),
+        "input_order": to_json(done.before),
+    }
     return {"loop": done.loop, **to_json(done.tuned), **more, "notes": done.notes}
 
 
-def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
+def _show_tuning(done: Tuning, plan: Path, dry_run: bool) -> None:
+    """Print the ways that were timed, the fastest first, and what was chosen."""
     tuned = done.tuned
     best = tuned.best
+    # Slower ones are many and tell nothing.
     rows = [_row(t, best) for t in tuned.trials[:SHOWN]]
-    header = ("strategy", "blocks", "SoA", "ms", "median", "spread", "runs", "times the best")
+    header = (
+        "strategy",
+        "blocks",
+        "SoA",
+        "ms",
+        "median",
+        "spread",
+        "runs",
+        "times the best",
+    )
     console.show_table(f"loop {done.loop}, timed on {tuned.machine}", header, rows)
     if len(tuned.trials) > SHOWN:
         console.show(f"and {len(tuned.trials) - SHOWN} slower ones")
     console.show("")
     console.show(f"fastest: {_way(best)}")
+    # Say how sure the choice is: another run may choose one of the equals.
     if tuned.equals:
-        shown = "; ".join(map(_way, tuned.equals[:SHOWN]))
-        more = len(tuned.equals) - SHOWN
+        equals = [_way(trial) for trial in tuned.equals[:SHOWN]]
+        if len(tuned.equals) > SHOWN:
+            equals.append(f"and {len(tuned.equals) - SHOWN} more")
         console.show(
             f"as fast within the noise, as runs of the fastest differ by "
-            f"{console.difference(best.spread)}: "
-            f"{shown}{f'; and {more} more' if more > 0 else ''}"
+            f"{console.difference(best.spread)}: {'; '.join(equals)}"
         )
         console.show(
-            f"chosen for the fastest run of all, {_ms(best.seconds)} ms: on an idle machine, or "
-            "with more --runs, another may come first"
+            f"chosen for the fastest run of all, {_ms(best.seconds)} ms: "
+            "on an idle machine, or with more --runs, another may come first"
         )
+    # What a solver gains, ready to be typed into the command that says when it pays.
     if done.before is not None:
         before = (
             f"in the input order, on one thread, it takes {_ms(done.before.seconds)} ms: "
             f"{console.times_as_fast(best.timing, done.before.timing)}"
         )
         times = f"{_ms(done.before.seconds)}:{_ms(best.seconds)}"
-        console.show(f"{before}; with such times of every loop, report says when the plan pays:")
+        console.show(
+            f"{before}; with such times of every loop, report says when the plan pays:"
+        )
         console.show(f'  meshprep report {plan} --measured "{done.loop}={times}"')
+    # A strategy may be refused by the loop or the machine: say which, and why.
     for note in done.notes:
         console.show(f"not tried: {note}")
     if not dry_run:
@@ -178,61 +212,84 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
 
 
 def _way(trial: Trial) -> str:
-    blocks = f" with blocks {_blocks(trial)}" if trial.variant else ""
-    where = f", {', '.join(trial.soa)} as SoA" if trial.soa else ", all AoS"
+    if trial.variant:
+        blocks = f" with blocks {_describe_blocks(trial)}"
+    else:
+        blocks = ""
+    if trial.soa:
+        where = f", {', '.join(trial.soa)} as SoA"
+    else:
+        where = ", all AoS"
     return f"{_strategy(trial)}{blocks}{where}"
 
 
 def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
+    slower = "1.00"
+    if trial is not best:
+        slower = console.slower(trial.timing, best.timing)
     return (
         _strategy(trial),
-        _blocks(trial),
+        _describe_blocks(trial),
         " ".join(trial.soa) or "-",
         _ms(trial.seconds),
         _ms(trial.median),
         console.difference(trial.spread),
         str(trial.runs),
-        "1.00" if trial is best else console.slower(trial.timing, best.timing),
+        slower,
     )
 
 
 def _ms(seconds: float) -> str:
-    return f"{1e3 * seconds:.3f}" if seconds >= 1e-4 else f"{1e3 * seconds:.3g}"
+    # Three digits at least: launches take microseconds.
+    if seconds >= 1e-4:
+        return f"{1e3 * seconds:.3f}"
+    return f"{1e3 * seconds:.3g}"
 
 
-def _blocks(trial: Trial) -> str:
-    threads = f" by {trial.threads} threads" if trial.threads else ""
+def _describe_blocks(trial: Trial) -> str:
+    if trial.threads:
+        threads = f" by {trial.threads} threads"
+    else:
+        threads = ""
     return (trial.variant or "-") + threads
 
 
 def _strategy(trial: Trial) -> str:
-    return trial.strategy + (" atomics" if trial.commit == "atomics" else "")
+    # Colours are the default, and need no word.
+    if trial.commit == "atomics":
+        return f"{trial.strategy} atomics"
+    return trial.strategy
 
 
 def _numbers(text: str | None) -> list[int] | None:
     if text is None:
         return None
+    # Say which option it is: Python's error would name the word alone.
     if not all(word.isdecimal() for word in listed(text)):
         raise MeshprepError(f"--block-sizes '{text}' must read as 512,1024,2048")
     return list(map(int, listed(text)))
 
 
 def function_of(text: str, option: str) -> Any:
-    """What ``module:function`` or ``FILE.py:function`` names: a function, or one in CUDA C."""
+    """The function that ``module:function`` or ``FILE.py:function`` names, CUDA C too."""
     from meshprep_runtime.cuda import DeviceFunction
 
+    # From the right: a path of Windows has a colon, too.
     where, colon, name = text.rpartition(":")
     if not (colon and where and name):
-        raise MeshprepError(f"{option} '{text}' must read module:function or FILE.py:function")
-    found = getattr(_module(where, option), name, None)
-    if not callable(found) and not isinstance(found, DeviceFunction):
+        raise MeshprepError(
+            f"{option} '{text}' must read module:function or FILE.py:function"
+        )
+    function = getattr(_module(where, option), name, None)
+    if not callable(function) and not isinstance(function, DeviceFunction):
         raise MeshprepError(f"{option}: {where} has no function '{name}'")
-    return found
+    return function
 
 
 def _module(where: str, option: str) -> ModuleType:
     try:
         if not where.endswith(".py"):
+            # A program, unlike `python -m`, does not look into the folder it is called in.
             if os.getcwd() not in sys.path:
                 sys.path.insert(0, os.getcwd())
             return importlib.import_module(where)
@@ -240,12 +297,15 @@ def _module(where: str, option: str) -> ModuleType:
         if spec is None or spec.loader is None:
             raise ImportError("no Python file")
         module = importlib.util.module_from_spec(spec)
+        # Compilers look up a function's module by its name.
         sys.modules.setdefault(spec.name, module)
         spec.loader.exec_module(module)
         return module
     except FileNotFoundError as error:
         missing = error.filename or where
-        raise MeshprepError(f"{option}: {missing} does not exist: check the name") from error
+        raise MeshprepError(
+            f"{option}: {missing} does not exist: check the name"
+        ) from error
     except Exception as error:  # Whatever the user's module raises.
         raise MeshprepError(
             f"{option}: cannot import {where}: {type(error).__name__}: {error}"
@@ -256,7 +316,10 @@ def arrays_of(text: str | None, plan: Any) -> Mapping[str, Any] | None:
     """The arrays that a function of a loop's plan gives, by name."""
     if text is None:
         return None
-    found = function_of(text, "--values")(plan)
-    if not isinstance(found, Mapping):
-        raise MeshprepError(f"--values {text} gave a {type(found).__name__}: give arrays by name")
-    return found
+    # The plan tells the sizes of sets, and so how long the arrays must be.
+    arrays = function_of(text, "--values")(plan)
+    if not isinstance(arrays, Mapping):
+        raise MeshprepError(
+            f"--values {text} gave a {type(arrays).__name__}: give arrays by name"
+        )
+    return arrays

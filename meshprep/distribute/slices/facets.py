@@ -1,7 +1,8 @@
-"""Facets of cells that ranks hold slices of, numbered as :mod:`meshprep.topology` numbers them.
+"""Facets of cells in slices, in the order in which :mod:`meshprep.topology` numbers them.
 
-Each rank matches the facets of its own cells. Two ranks can share a facet only where they share all
-of its corners: such facets go to a rank that a hash of the corners names, where those of all meet.
+Each rank matches the facets of the cells at home there. Ranks can share a facet only where
+they share all of its corners: such facets are sent to a rank that a hash of the corners
+chooses, and matched there.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,8 +19,8 @@ from ...kernels import Int32s, Int64s, UInt64s, inlined, kernel
 from ...mesh.incidence import SPREAD
 from ...topology.facets import find_facets
 from ...topology.slots import Part, Slots, corners_of
+from ..homes import ROWS, Homes, Places, blocks, joined
 from ..ranks import Ranks, exchanged
-from .homes import ROWS, Homes, Places, blocks, joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,34 +41,40 @@ class FacetSlice:
     A slot is a facet of one cell; slots are numbered cell by cell, type after type.
     """
 
-    ends: Int64s  # (types + 1,): facets by the type of their lowest cell
+    ends: Int64s  # (types + 1,): offsets of the facets by the type of their lowest cell
     first: Int32s  # (n,): the first slot of each, among the slots of this rank
     cells: Int32s  # (n, 2): the lowest cell and another, -1 for none
     count: UInt8s  # (n,): cells of each facet, 3 for more
     slots: Slots  # of this rank, in numbers of its own
-    nodes: NDArray[np.integer]  # (m,) integers: the nodes that these stand for
+    nodes: NDArray[np.integer]  # (m,) integers: the nodes by these numbers
 
     def chosen(self, keep: Bools) -> "FacetSlice":
-        ends = offsets_of(keep)[self.ends]
-        rest = self.first[keep], self.cells[keep], self.count[keep]
-        return FacetSlice(ends, *rest, self.slots, self.nodes)
+        """The facets of a mask."""
+        return FacetSlice(
+            ends=offsets_of(keep)[self.ends],
+            first=self.first[keep],
+            cells=self.cells[keep],
+            count=self.count[keep],
+            slots=self.slots,
+            nodes=self.nodes,
+        )
 
     def corners(self) -> Int32s:
         """Nodes (n, arity) as the lowest cell has them."""
         return self.nodes[corners_of(self.slots, self.first)].astype(np.int32)
 
     def within(self, marked: Bools) -> Int32s:
-        """The facets whose corners are all marked, of the nodes here."""
-        found = [np.empty(0, np.int64)]
+        """The facets whose corners are all marked; ``marked`` is of the nodes here."""
+        facets = [np.empty(0, np.int64)]
         for begin in range(0, self.first.size, ROWS):
-            rows = marked[corners_of(self.slots, self.first[begin : begin + ROWS])]
-            found.append(np.flatnonzero(rows.all(axis=1)) + begin)
-        return np.concatenate(found).astype(np.int32)
+            marks = marked[corners_of(self.slots, self.first[begin : begin + ROWS])]
+            facets.append(np.flatnonzero(marks.all(axis=1)) + begin)
+        return np.concatenate(facets).astype(np.int32)
 
     def names(self, which: Int32s) -> Int32s:
         """The nodes of some facets, ascending in each."""
-        found = np.sort(self.nodes[corners_of(self.slots, self.first[which])], axis=1)
-        return found.astype(np.int32)
+        corners = self.nodes[corners_of(self.slots, self.first[which])]
+        return np.sort(corners, axis=1).astype(np.int32)
 
 
 def facet_slice(cells: Sequence[CellSlice], nodes: Homes) -> FacetSlice:
@@ -75,26 +82,48 @@ def facet_slice(cells: Sequence[CellSlice], nodes: Homes) -> FacetSlice:
 
     O(n / ranks log n), and messages of the facets between nodes that several ranks have.
     """
-    points = distinct(np.concatenate([one.table.reshape(-1) for one in cells]))
+    # Match the facets of the cells at home here, with the nodes in local numbers.
+    nodes_of_cells = [of_type.table.reshape(-1) for of_type in cells]
+    points = distinct(np.concatenate(nodes_of_cells))
     places = Places.among(points)
-    parts = [Part(places.of(one.table), one.local, range(len(one.local))) for one in cells]
-    found = find_facets(parts, len(cells[0].local[0]), points.size)
-    slots, count = found.slots, found.n_cells
-    first, second = _two_slots(found.number, count.size)
-    pair = np.stack([_cells(one, slots.slot_start, cells) for one in (first, second)], axis=1)
-    ends = np.searchsorted(first, slots.slot_start)
-    mine = FacetSlice(ends, first, pair, count, slots, points)
-    for chosen, corners in _borders(mine, _shared(points, nodes), nodes.ranks):
-        rows = np.column_stack([pair[chosen], count[chosen]]).astype(np.int64)
-        pair[chosen, 1], count[chosen] = _second_cells(rows, corners, nodes.ranks).T
-    return mine.chosen(count > 0)
+    parts = []
+    for of_type in cells:
+        columns = range(len(of_type.local))
+        parts.append(Part(places.of(of_type.table), of_type.local, columns))
+    arity = len(cells[0].local[0])
+    matched = find_facets(parts, arity, points.size)
+    slots = matched.slots
+    count = matched.n_cells
+    # The lowest cell of each facet and the next one, in numbers of the mesh.
+    first, second = _two_slots(matched.number, count.size)
+    first_cell = _cells_of_slots(first, slots.slot_start, cells)
+    second_cell = _cells_of_slots(second, slots.slot_start, cells)
+    pair = np.stack([first_cell, second_cell], axis=1)
+    facets = FacetSlice(
+        ends=np.searchsorted(first, slots.slot_start),
+        first=first,
+        cells=pair,
+        count=count,
+        slots=slots,
+        nodes=points,
+    )
+    # Match those at borders with the facets of other ranks: the lowest cell keeps the
+    # facet.
+    for chosen, corners in _borders(facets, _shared(points, nodes), nodes.ranks):
+        rows = np.column_stack([pair[chosen], count[chosen]])
+        second_and_count = _second_cells(rows.astype(np.int64), corners, nodes.ranks)
+        pair[chosen, 1] = second_and_count[:, 0]
+        count[chosen] = second_and_count[:, 1]
+    return facets.chosen(count > 0)
 
 
 def _two_slots(number: Int32s, facets: int) -> tuple[Int32s, Int32s]:
     """The first and the second slot of every facet; -1 where there is no second."""
-    first, second = np.empty(facets, np.int32), np.full(facets, -1, np.int32)
+    first = np.empty(facets, np.int32)
+    second = np.full(facets, -1, np.int32)
     slots = np.arange(number.size, dtype=np.int32)
-    # of several values for one place, the one written last stays
+    # Of several values written to one place the last stays: slots backwards leave the
+    # first.
     first[number[::-1]] = slots[::-1]
     others = slots[first[number] != slots][::-1]
     second[number[others]] = others
@@ -103,39 +132,47 @@ def _two_slots(number: Int32s, facets: int) -> tuple[Int32s, Int32s]:
 
 def _shared(points: NDArray[np.integer], nodes: Homes) -> Bools:
     """Mask of these nodes: True if another rank has the node, too."""
-    wishes = exchanged(nodes.ranks, nodes.pieces(points, points))
-    users = np.zeros(len(nodes.own), np.int32)
-    for wish in wishes:
-        users[wish - nodes.own.start] += 1
-    return joined(exchanged(nodes.ranks, [users[w - nodes.own.start] > 1 for w in wishes]))
+    # Count the ranks of each node at its home, and tell them.
+    nodes_of_ranks = exchanged(nodes.ranks, nodes.pieces(points, points))
+    n_ranks = np.zeros(len(nodes.own), np.int32)
+    for points_of_rank in nodes_of_ranks:
+        n_ranks[points_of_rank - nodes.own.start] += 1
+    answers = [n_ranks[numbers - nodes.own.start] > 1 for numbers in nodes_of_ranks]
+    return joined(exchanged(nodes.ranks, answers))
 
 
-def _cells(slots: Int32s, start: Int64s, cells: Sequence[CellSlice]) -> Int32s:
-    """The cells of slots of this rank, as numbered in the mesh; -1 stays."""
+def _cells_of_slots(slots: Int32s, start: Int64s, cells: Sequence[CellSlice]) -> Int32s:
+    """The cells of slots of this rank, by their numbers in the mesh; -1 stays."""
     out = np.full(slots.size, -1, np.int32)
-    for one, (low, high) in zip(cells, pairwise(start), strict=True):
-        here = (slots >= low) & (slots < high)
-        out[here] = (slots[here] - low) // len(one.local) + one.first + one.own.start
+    for of_type, (low, high) in zip(cells, pairwise(start), strict=True):
+        chosen = (slots >= low) & (slots < high)
+        cell_here = (slots[chosen] - low) // len(of_type.local)
+        first_here = of_type.first + of_type.own.start
+        out[chosen] = cell_here + first_here
     return out
 
 
-def _borders(facets: FacetSlice, shared: Bools, ranks: Ranks) -> Iterator[tuple[Int32s, Int32s]]:
-    """The facets that other ranks may have, and their corners, some at a time.
+def _borders(
+    facets: FacetSlice, shared: Bools, ranks: Ranks
+) -> Iterator[tuple[Int32s, Int32s]]:
+    """The facets that other ranks may have, and their corners, some in each turn.
 
-    A facet that several ranks have comes at the same time on all of them.
+    A facet that several ranks have comes in the same turn on all of them.
     """
-    found = [np.empty(0, np.int32)]
+    # All corners of these are shared.
+    border_facets = [np.empty(0, np.int32)]
     for rows in blocks(ranks, facets.first.size):
         local = corners_of(facets.slots, facets.first[rows])
-        found.append((np.flatnonzero(shared[local].all(axis=1)) + rows.start).astype(np.int32))
-    border = np.concatenate(found)
+        all_shared = np.flatnonzero(shared[local].all(axis=1))
+        border_facets.append((all_shared + rows.start).astype(np.int32))
+    border = np.concatenate(border_facets)
+    # The corners choose the turn; its few bits are sorted in linear time.
     turns = max(ranks.allgather(-(-border.size // ROWS)))
-    # few bits, which are sorted in linear time
     turn = np.empty(border.size, np.uint16)
     for rows in blocks(ranks, border.size):
-        turn[rows] = (
-            _rank_hash(facets.names(border[rows])) // np.uint64(ranks.size) % np.uint64(turns)
-        )
+        # what is left of the hash when it has chosen the rank
+        rank_hash = _rank_hash(facets.names(border[rows]))
+        turn[rows] = rank_hash // np.uint64(ranks.size) % np.uint64(turns)
     ends = np.cumsum(np.bincount(turn, minlength=turns))
     border = border[np.argsort(turn, kind="stable")]
     for chosen in np.split(border, ends[:-1]):
@@ -144,11 +181,11 @@ def _borders(facets: FacetSlice, shared: Bools, ranks: Ranks) -> Iterator[tuple[
 
 def _hashed(corners: NDArray[np.integer]) -> UInt64s:
     """A 64-bit hash of each row of corners."""
-    found = np.zeros(len(corners), np.uint64)
+    value = np.zeros(len(corners), np.uint64)
     for column in corners.T:
-        found = (found ^ column.astype(np.uint64)) * SPREAD
-        found ^= found >> np.uint64(32)
-    return found
+        value = (value ^ column.astype(np.uint64)) * SPREAD
+        value ^= value >> np.uint64(32)
+    return value
 
 
 def _rank_hash(corners: NDArray[np.integer]) -> UInt64s:
@@ -157,31 +194,40 @@ def _rank_hash(corners: NDArray[np.integer]) -> UInt64s:
 
 
 def _meeting_rank(corners: NDArray[np.integer], ranks: Ranks) -> UInt64s:
+    """The rank where the cells of each facet meet."""
     return _rank_hash(corners) % np.uint64(ranks.size)
 
 
-def by_hash(corners: NDArray[np.integer], rows: NDArray[Any], ranks: Ranks) -> list[NDArray[Any]]:
-    """Rows of facets with these corners, for the rank where each facet's cells meet."""
+def by_hash(
+    corners: NDArray[np.integer], rows: NDArray[Any], ranks: Ranks
+) -> list[NDArray[Any]]:
+    """Rows that go with these facets, by the rank where the cells of each facet meet."""
     to = _meeting_rank(corners, ranks)
     order = np.argsort(to, kind="stable")
-    return np.split(rows[order], np.searchsorted(to[order], np.arange(1, ranks.size)))
+    ends = np.searchsorted(to[order], np.arange(1, ranks.size))
+    return np.split(rows[order], ends)
 
 
 def _second_cells(rows: Int64s, corners: Int32s, ranks: Ranks) -> Int64s:
     """Second cell and cell count of facets whose cells are on several ranks.
 
-    Rows are lowest cell, next cell, and number of cells. Only the rank with the lowest cell gets
-    them; on the others there are no cells.
+    Rows are lowest cell, next cell, and number of cells. Only the rank with the lowest cell
+    gets them; on the others there are no cells.
     """
+    # Send rows and corners to the ranks where the facets meet.
     order = np.argsort(_meeting_rank(corners, ranks), kind="stable")
-    given = exchanged(ranks, by_hash(corners, rows, ranks))
-    names = exchanged(ranks, by_hash(corners, corners, ranks))
-    met, of = np.concatenate(given), np.concatenate(names)
-    merged = np.zeros((len(met), 2), np.int64)
-    # rows of one facet have one hash, in bits that did not choose the rank
-    key = _hashed(of) << np.uint64(32) | np.arange(len(met), dtype=np.uint64)
-    _merge(np.sort(key), met, of, merged)
-    ends = np.cumsum([len(one) for one in given])[:-1]
+    rows_of_ranks = exchanged(ranks, by_hash(corners, rows, ranks))
+    corners_of_ranks = exchanged(ranks, by_hash(corners, corners, ranks))
+    rows_met = np.concatenate(rows_of_ranks)
+    corners_met = np.concatenate(corners_of_ranks)
+    # Sort them by hash, in the bits that did not choose the rank, and merge those of a
+    # facet.
+    index = np.arange(len(rows_met), dtype=np.uint64)
+    key = _hashed(corners_met) << np.uint64(32) | index
+    merged = np.zeros((len(rows_met), 2), np.int64)
+    _merge(key=np.sort(key), rows=rows_met, corners=corners_met, out=merged)
+    # Send the results back.
+    ends = np.cumsum([len(rows_of_rank) for rows_of_rank in rows_of_ranks])[:-1]
     out = np.empty((len(corners), 2), np.int64)
     out[order] = np.concatenate(exchanged(ranks, np.split(merged, ends)))
     return out
@@ -189,32 +235,47 @@ def _second_cells(rows: Int64s, corners: Int32s, ranks: Ranks) -> Int64s:
 
 @kernel
 def _merge(key: UInt64s, rows: Int64s, corners: Int32s, out: Int64s) -> None:
-    """Rows in the order of their hashes; of facets of many cells only their number counts."""
-    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    """Merge the rows of each facet into ``out``: second cell, number of cells (3: more).
+
+    ``key`` has hashes in its upper bits, ascending, and rows in its lower ones. The row
+    with the lowest cell gets the result, the others of a facet stay 0. Of facets of more
+    than two cells only the number counts.
+    """
+    row_bits = np.uint64(0xFFFFFFFF)
+    hash_shift = np.uint64(32)
+    # Rows that no facet has taken.
     left = np.ones(key.size, np.bool_)
     for i in range(key.size):
         if not left[i]:
             continue
-        one = key[i] & low
-        lead, lowest, second, count = one, rows[one, 0], rows[one, 1], rows[one, 2]
+        row = key[i] & row_bits
+        # The row with the lowest cell of the facet, so far.
+        lead = row
+        lowest = rows[row, 0]
+        second = rows[row, 1]
+        count = rows[row, 2]
+        # Rows of one facet have one hash; corners tell facets with one hash apart.
         for j in range(i + 1, key.size):
-            other = key[j] & low
-            if key[j] >> half != key[i] >> half:
+            other = key[j] & row_bits
+            if key[j] >> hash_shift != key[i] >> hash_shift:
                 break
-            if not left[j] or not _same(corners[one], corners[other]):
+            if not left[j] or not _same_corners(corners[row], corners[other]):
                 continue
             left[j] = False
             count += rows[other, 2]
             if rows[other, 0] < lowest:
-                lead, lowest, second = other, rows[other, 0], lowest
+                second = lowest
+                lowest = rows[other, 0]
+                lead = other
             else:
                 second = rows[other, 0]
-        out[lead, 0], out[lead, 1] = second, min(count, 3)
+        out[lead, 0] = second
+        out[lead, 1] = min(count, 3)
 
 
 @inlined
-def _same(one: Int32s, other: Int32s) -> bool:
+def _same_corners(first: Int32s, second: Int32s) -> bool:
     same = True
-    for k in range(one.size):
-        same = same and one[k] == other[k]
+    for k in range(first.size):
+        same = same and first[k] == second[k]
     return same

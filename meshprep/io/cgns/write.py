@@ -13,7 +13,7 @@ from ...mesh import Mesh
 from .elements import NFACE, NGON, Lists, section_node, write_section
 from .groups import BC, REGION, SECTION
 from .layout import CgnsLayout, Chunk, facets_of, laid_out, notes_of, zone_of
-from .tree import Node, merged, save, text
+from .tree import Node, drop_values, merged, save, text
 
 # Where values without a solution of their own go, and what CGNS calls the place.
 _SOLUTION = {"nodes": ("NodeData", "Vertex"), "cells": ("CellData", "CellCenter")}
@@ -24,25 +24,32 @@ def write(mesh: Mesh, path: Path) -> None:
     """Write a CGNS file of version 3.4, which all later readers know, too."""
     layout = laid_out(mesh)
     roots = [merged(n) for n in notes_of(layout.mesh).nodes]
-    base = next((r for r in roots if r.label == "CGNSBase_t" and any(r.having("Zone_t"))), None)
+    base = next(
+        (r for r in roots if r.label == "CGNSBase_t" and any(r.having("Zone_t"))), None
+    )
     if base is None:
         base = Node("Base", "CGNSBase_t")
         roots.append(base)
     points = layout.mesh.coordinates
     assert points is not None
+    # A base states the dimension of its cells and that of space.
     base.data = np.array([max(layout.levels.values()), points.shape[1]], np.int32)
     zone = merged(zone_of(layout.mesh))
     base.children = [*(c for c in base.children if c.label != "Zone_t"), zone]
-    _fill(zone, layout)
+    _fill_zone(zone, layout)
     save(roots, path)
 
 
-def _fill(zone: Node, layout: CgnsLayout) -> None:
+def _fill_zone(zone: Node, layout: CgnsLayout) -> None:
     """Put the elements, nodes, groups and values into the zone; empty places leave."""
-    mesh, chunks = layout.mesh, layout.chunks
-    # 64 bits where some table has more entries than 32 can count
+    mesh = layout.mesh
+    chunks = layout.chunks
+    # Numbers take 64 bits where some table has more entries than 32 bits can count.
     entries = [m.table.size + m.size for m in mesh.maps.values()]
-    integer = np.int64 if 2 * sum(entries) > _LARGEST else np.int32
+    integer: type[np.int32 | np.int64] = np.int32
+    if 2 * sum(entries) > _LARGEST:
+        integer = np.int64
+    # Write the sizes, the coordinates and the elements section by section.
     top = max(layout.levels.values())
     cells = [c for c in chunks if layout.levels[c.set] == top]
     sizes = [mesh.size("nodes"), sum(c.rows.stop - c.rows.start for c in cells), 0]
@@ -55,36 +62,68 @@ def _fill(zone: Node, layout: CgnsLayout) -> None:
     for axis, values in zip("XYZ", points.T, strict=False):
         grid.find(f"Coordinate{axis}", "DataArray_t").data = np.ascontiguousarray(values)
     first = offsets_of([c.rows.stop - c.rows.start for c in chunks]) + 1
-    for section in _sections(layout, chunks, first, integer):
+    for section in _section_nodes(
+        layout=layout, chunks=chunks, first=first, integer=integer
+    ):
         old = zone.find(section.name, "Elements_t")
-        old.data, old.children = section.data, section.children + old.children
-    for name, found in layout.content[BC].items():
+        old.data = section.data
+        old.children = section.children + old.children
+    # Write the groups: conditions, regions, and lists of nodes.
+    for name, conditions in layout.content[BC].items():
         node = _condition(zone, name)
-        _point(node, _numbers(found, chunks, first), _location(layout, found), integer)
-    for name, found in layout.content[REGION].items():
+        numbers = _element_numbers_of_group(
+            layout=layout, key=(BC, name), node=node, found=conditions, first=first
+        )
+        _point(
+            node=node,
+            numbers=numbers,
+            location=_location(layout, conditions),
+            integer=integer,
+        )
+    for name, conditions in layout.content[REGION].items():
         node = _group(zone, name, "ZoneSubRegion_t")
-        node.data = np.array([max(layout.levels[s] for s, _ in found)], np.int32)
-        _point(node, _numbers(found, chunks, first), _location(layout, found), integer)
-    for one in mesh.lists:
-        _point(_condition(zone, one.name), one.index + 1, "Vertex", integer)
-    _values(zone, layout, cells)
+        node.data = np.array([max(layout.levels[s] for s, _ in conditions)], np.int32)
+        numbers = _element_numbers_of_group(
+            layout=layout, key=(REGION, name), node=node, found=conditions, first=first
+        )
+        _point(
+            node=node,
+            numbers=numbers,
+            location=_location(layout, conditions),
+            integer=integer,
+        )
+    for one in (i for i in mesh.lists if i.set == "nodes"):
+        _point(
+            node=_condition(zone, one.name),
+            numbers=one.index + 1,
+            location="Vertex",
+            integer=integer,
+        )
+    _put_values(zone, layout, cells)
     _take_out_empty(zone)
 
 
-def _sections(
+def _section_nodes(
     layout: CgnsLayout, chunks: list[Chunk], first: NDArray[np.int64], integer: type
 ) -> Iterable[Node]:
+    # Facets of polyhedra are NGON_n, the cells NFACE_n; other sections are of one type, or
+    # MIXED.
     words = layout.groups[SECTION].names
     facets = facets_of(layout.mesh)
     for section in dict.fromkeys(c.section for c in chunks):
         rows = [i for i, c in enumerate(chunks) if c.section == section]
-        own, number = [chunks[i] for i in rows], int(first[rows[0]])
+        section_chunks = [chunks[i] for i in rows]
+        number = int(first[rows[0]])
         if not facets:
-            cells = [(c, layout.mesh.cell_map(c.set).table[c.rows]) for c in own]
+            cells = [(c, layout.mesh.cell_map(c.set).table[c.rows]) for c in section_chunks]
             tables = [(str(layout.mesh.sets[c.set].cell_type), t) for c, t in cells]
-            yield write_section(words[section], number, tables, integer)
-        elif own[0].set == "cells":
-            lists = _polyhedra(layout, chunks, first, own[0].rows)
+            yield write_section(
+                name=words[section], first=number, cells=tables, integer=integer
+            )
+        elif section_chunks[0].set == "cells":
+            lists = _polyhedra(
+                layout=layout, chunks=chunks, first=first, rows=section_chunks[0].rows
+            )
             size = lists.offset.size - 1
             values = lists.values, lists.offset
             yield section_node(words[section], NFACE, number, size, *values, integer)
@@ -92,7 +131,14 @@ def _sections(
             # what makes a cell its number
             i = next(i for i, c in enumerate(chunks) if c.set == "cells")
             shift = int(first[i]) - chunks[i].rows.start
-            yield _polygons(layout, own, words[section], number, shift, integer)
+            yield _polygons(
+                layout=layout,
+                own=section_chunks,
+                name=words[section],
+                number=number,
+                shift=shift,
+                integer=integer,
+            )
 
 
 def _polygons(
@@ -104,14 +150,25 @@ def _polygons(
     integer: type,
 ) -> Node:
     """Facets with the cells on both sides."""
-    lists, parents = [], []
+    lists = []
+    parents = []
     for c in own:
         lists.append(Lists.unfilled(layout.mesh.map(f"{c.set}->nodes").table[c.rows]))
         cells = layout.mesh.map(f"{c.set}->cells").table[c.rows].astype(np.int64) + shift
         parents.append(np.pad(cells, ((0, 0), (0, 2 - cells.shape[1]))))
     values = np.concatenate([one.values for one in lists]) + 1
     offset = offsets_of(np.concatenate([np.diff(one.offset) for one in lists]))
-    node = section_node(name, NGON, number, offset.size - 1, values, offset, integer)
+    node = section_node(
+        name=name,
+        kind=NGON,
+        first=number,
+        size=offset.size - 1,
+        values=values,
+        offset=offset,
+        integer=integer,
+    )
+    # ParentElements has the numbers of the two cells of each face, first that out of which
+    # the face looks; 0 is none. All first cells stand before all second ones.
     beside: NDArray[Any] = np.concatenate(parents).T.astype(integer, order="C")
     node.children.append(Node("ParentElements", "DataArray_t", beside))
     return node
@@ -121,21 +178,29 @@ def _polyhedra(
     layout: CgnsLayout, chunks: list[Chunk], first: NDArray[np.int64], rows: slice
 ) -> Lists:
     """The facets of each cell; those that look into it have a minus."""
-    cell, face = [], []
+    cell = []
+    face = []
     for c, number in zip(chunks, first.tolist(), strict=False):
         if c.set == "cells":
             continue
         numbers = np.arange(number, number + c.rows.stop - c.rows.start)
+        # The first cell of a face is the one out of which it looks.
         for column, sign in zip(
             layout.mesh.map(f"{c.set}->cells").table[c.rows].T, (1, -1), strict=False
         ):
             cell.append(column.astype(np.int64))
             face.append(sign * numbers)
-    of, values = np.concatenate(cell), np.concatenate(face)
-    inside = (rows.start <= of) & (of < rows.stop)
-    of, values = of[inside] - rows.start, values[inside]
-    order = np.lexsort((np.abs(values), of))
-    return Lists(offsets_of(np.bincount(of, minlength=rows.stop - rows.start)), values[order])
+    cell_of_face = np.concatenate(cell)
+    values = np.concatenate(face)
+    inside = (rows.start <= cell_of_face) & (cell_of_face < rows.stop)
+    cell_of_face = cell_of_face[inside] - rows.start
+    values = values[inside]
+    # List the faces of a cell by their numbers.
+    order = np.lexsort((np.abs(values), cell_of_face))
+    return Lists(
+        offsets_of(np.bincount(cell_of_face, minlength=rows.stop - rows.start)),
+        values[order],
+    )
 
 
 def _group(parent: Node, name: str, label: str) -> Node:
@@ -147,70 +212,109 @@ def _group(parent: Node, name: str, label: str) -> Node:
 
 def _condition(zone: Node, name: str) -> Node:
     node = _group(zone.find("ZoneBC", "ZoneBC_t"), name, "BC_t")
-    node.data = text("", "", "UserDefined").data if node.data is None else node.data
+    if node.data is None:
+        node.data = text("", "", "UserDefined").data
     return node
 
 
-def _numbers(
-    found: list[tuple[str, NDArray[np.int64]]], chunks: list[Chunk], first: NDArray[np.int64]
+def _element_numbers_of_group(
+    layout: CgnsLayout,
+    key: tuple[str, str],
+    node: Node,
+    found: list[tuple[str, NDArray[np.int64]]],
+    first: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """The numbers of elements in a zone, ascending."""
-    out = []
-    for name, element in found:
-        places = [i for i, c in enumerate(chunks) if c.set == name]
-        starts = np.array([chunks[i].rows.start for i in places])
-        at = np.searchsorted(starts, element, side="right") - 1
-        out.append(element - starts[at] + first[places][at])
-    return np.sort(np.concatenate(out))
+    """The numbers of the elements of a group: ascending, or in the order of its values."""
+    lists = layout.ordered.get(key)
+    if lists is None:
+        if key in notes_of(layout.mesh).valued:
+            drop_values(node)
+        numbers = [
+            _numbers_in_zone(name=name, element=element, chunks=layout.chunks, first=first)
+            for name, element in found
+        ]
+        return np.sort(np.concatenate(numbers))
+    numbers = [
+        _numbers_in_zone(name=i.set, element=i.index, chunks=layout.chunks, first=first)
+        for i in lists
+    ]
+    at = np.concatenate([i.attrs["at"] for i in lists])
+    return np.concatenate(numbers)[np.argsort(at)]
+
+
+def _numbers_in_zone(
+    name: str,
+    element: NDArray[np.integer],
+    chunks: list[Chunk],
+    first: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """The numbers in a zone of these elements of a set."""
+    # A set may be cut over several sections, each with numbers of its own.
+    places = [i for i, c in enumerate(chunks) if c.set == name]
+    starts = np.array([chunks[i].rows.start for i in places])
+    at = np.searchsorted(starts, element, side="right") - 1
+    return element - starts[at] + first[places][at]
 
 
 def _location(layout: CgnsLayout, found: list[tuple[str, NDArray[np.int64]]]) -> str:
     dim = max(layout.levels[name] for name, _ in found)
     if dim == max(layout.levels.values()):
         return "CellCenter"
-    return "EdgeCenter" if dim == 1 else "FaceCenter"
+    if dim == 1:
+        return "EdgeCenter"
+    return "FaceCenter"
 
 
 def _point(node: Node, numbers: NDArray[Any], location: str, integer: type) -> None:
     """Give a group its elements, as a range where they are one."""
-    in_range = numbers.size == numbers[-1] - numbers[0] + 1 and bool((np.diff(numbers) == 1).all())
+    in_range = numbers.size == numbers[-1] - numbers[0] + 1 and bool(
+        (np.diff(numbers) == 1).all()
+    )
     listed = numbers[[0, -1]] if in_range else numbers
-    name, label = ("PointRange", "IndexRange_t") if in_range else ("PointList", "IndexArray_t")
+    if in_range:
+        name, label = ("PointRange", "IndexRange_t")
+    else:
+        name, label = ("PointList", "IndexArray_t")
     points = Node(name, label, np.ascontiguousarray(listed.astype(integer)[:, None]))
     kept = [c for c in node.children if c.label != "IndexArray_t"]
     node.children = [text("GridLocation", "GridLocation_t", location), points, *kept]
 
 
-def _values(zone: Node, layout: CgnsLayout, cells: list[Chunk]) -> None:
+def _put_values(zone: Node, layout: CgnsLayout, cells: list[Chunk]) -> None:
     """Values of nodes, and of cells in the order of their numbers."""
     top = [c.set for c in cells]
-    for d in layout.mesh.dats:
-        of_nodes = d.set == "nodes"
-        if (d.name, d.set) == ("coordinates", "nodes") or (not of_nodes and d.set != top[0]):
+    for dat in layout.mesh.dats:
+        of_nodes = dat.set == "nodes"
+        if (dat.name, dat.set) == ("coordinates", "nodes") or (
+            not of_nodes and dat.set != top[0]
+        ):
             continue
-        values = d.values
+        values = dat.values
         if not of_nodes:
+            # Values of cells are one array for all sections, by the numbers of the
+            # elements.
             same = {
-                o.set: o
-                for o in layout.mesh.dats
-                if o.name == d.name and o.attrs.get("solution") == d.attrs.get("solution")
+                other.set: other
+                for other in layout.mesh.dats
+                if other.name == dat.name
+                and other.attrs.get("solution") == dat.attrs.get("solution")
             }
             values = np.concatenate([same[c.set].values[c.rows] for c in cells])
         default, location = _SOLUTION["nodes" if of_nodes else "cells"]
-        solution = _solution(zone, str(d.attrs.get("solution", default)), location)
-        solution.find(d.name, "DataArray_t").data = np.ascontiguousarray(values)
+        solution = _solution(zone, str(dat.attrs.get("solution", default)), location)
+        solution.find(dat.name, "DataArray_t").data = np.ascontiguousarray(values)
 
 
 def _solution(zone: Node, name: str, location: str) -> Node:
     """The solution of that name and location; a node of another kind gets a neighbour."""
-    while (found := zone.get(name)) is not None:
-        at = next((c.text for c in found.having("GridLocation_t")), "Vertex")
-        if found.label in ("FlowSolution_t", "DiscreteData_t") and at == location:
-            return found
+    while (node := zone.get(name)) is not None:
+        at = next((c.text for c in node.having("GridLocation_t")), "Vertex")
+        if node.label in ("FlowSolution_t", "DiscreteData_t") and at == location:
+            return node
         name += "_"
-    found = zone.find(name, "FlowSolution_t")
-    found.children.append(text("GridLocation", "GridLocation_t", location))
-    return found
+    node = zone.find(name, "FlowSolution_t")
+    node.children.append(text("GridLocation", "GridLocation_t", location))
+    return node
 
 
 def _take_out_empty(node: Node) -> None:
@@ -223,7 +327,9 @@ def _take_out_empty(node: Node) -> None:
             "DataArray_t": child.data is not None,
             "ZoneBC_t": any(child.having("BC_t")),
             "BC_t": not any(c.data is None for c in child.having("IndexArray_t")),
-            "ZoneSubRegion_t": not any(c.data is None for c in child.having("IndexArray_t")),
+            "ZoneSubRegion_t": not any(
+                c.data is None for c in child.having("IndexArray_t")
+            ),
         }.get(child.label, not solution or any(child.having("DataArray_t")))
         if not holds:
             node.children.remove(child)

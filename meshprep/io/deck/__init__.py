@@ -1,9 +1,20 @@
-"""Decks of Abaqus and CalculiX: the mesh is read and renumbered, all else comes back as it was."""
+"""Decks of Abaqus and CalculiX: the mesh is renumbered, everything else is kept."""
 
-from ..registry import Format
+from functools import partial
+
+from ..format import Format
+from ..format.reduce import groups_by_tag
+from .content import TYPE
 from .read import read
 from .write import losses, reduced, write
 
 __all__ = ["FORMAT"]
 
-FORMAT = Format("abaqus", (".inp",), read, write, losses, reduce=reduced)
+FORMAT = Format(
+    read=read,
+    write=write,
+    losses=losses,
+    reduce=reduced,
+    overlaid=True,
+    groups=partial(groups_by_tag, name=TYPE),
+)

@@ -1,7 +1,8 @@
-"""Files of values on sets, from one numbering to the other: ``meshprep apply`` and ``restore``.
+"""Files of values on sets, moved between numberings by ``apply`` and ``restore``.
 
-A kind of file reads arrays with the sets they are on, and writes a copy of the file with other
-arrays in their place. Meshes (``.vtu`` and every format that is written) move as a whole.
+A kind of file reads arrays with the sets they are on, and writes a copy of the file with
+other arrays in their place. Meshes (``.vtu`` and every format that is written) move as a
+whole.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,22 +20,24 @@ from meshprep_runtime.plan.file.atomic import check_input, together
 
 from ... import io
 from ..outputs import check_targets
-from ..registry import find
+from ..registry import find, find_by_ending
 from . import arrays
 from .permute import FieldFormat, PermutedField, Permuter
 
 __all__ = ["VARIANTS", "PermutedField", "move_files"]
 
 VARIANTS: dict[str, FieldFormat] = {
-    **{".npy": arrays.NPY, ".npz": arrays.NPZ},
-    **{".h5": arrays.HDF5, ".hdf5": arrays.HDF5},
+    ".npy": arrays.NPY,
+    ".npz": arrays.NPZ,
+    ".h5": arrays.HDF5,
+    ".hdf5": arrays.HDF5,
 }
 
 
 def _move_file(
     permuter: Callable[[], Permuter], source: Path, target: Path
 ) -> tuple[list[PermutedField], list[str]]:
-    """Write a copy of a file in the other order: what was moved, and what was dropped of a mesh."""
+    """Write a copy of a file in the other order; return what was moved and dropped."""
     try:
         check_input(source)
         made = permuter()
@@ -47,8 +50,7 @@ def _move_file(
 def _move(permuter: Permuter, source: Path, target: Path) -> list[PermutedField]:
     variant = VARIANTS.get(source.suffix.lower())
     if variant is None:
-        endings = tuple(e for f in io.FORMATS.values() for e in f.extensions)
-        if not source.name.lower().endswith(endings):
+        if find_by_ending(source) is None:
             raise MeshprepError(
                 f"cannot tell the format from the name: use {' '.join(VARIANTS)} or a mesh"
             )
@@ -56,23 +58,27 @@ def _move(permuter: Permuter, source: Path, target: Path) -> list[PermutedField]
     old = variant.read(source, permuter)
     if not old:
         sizes = ", ".join(f"{name} {size}" for name, size in permuter.sizes.items())
-        raise MeshprepError(f"nothing in it has as many rows as a set of the plan ({sizes})")
+        raise MeshprepError(
+            f"nothing in it has as many rows as a set of the plan ({sizes})"
+        )
     new = {name: permuter.move(name, a.values, a.place) for name, a in old.items()}
     variant.write(source, target, new, permuter)
     # What was found out is not asked again: in the other order, it might not be found.
     permuter.declared |= {name: a.place for name, a in old.items()}
-    _prove(variant.read(target, permuter), new)
+    _prove_arrays(variant.read(target, permuter), new)
     return [PermutedField(name, a.place, len(a.values)) for name, a in old.items()]
 
 
 def _move_mesh(permuter: Permuter, source: Path, staged: Path) -> list[PermutedField]:
-    """Renumber a mesh file as a whole; refused where it is another mesh or in the order wanted.
+    """Renumber a mesh file as a whole.
+
+    It is refused where it holds another mesh, or stands in the wanted order already.
 
     The mesh may be deformed: only its cells are compared.
     """
     if permuter.declared:
         raise MeshprepError("a mesh says what its values are on: leave --sets out")
-    form = find(io.FORMATS, source, None)
+    form = find(source, None)
     # what is loose was accepted when the plan was made
     mesh = io.read(source, format=form.name, dimension=0)
     _check_mesh(permuter, mesh.content_hash())
@@ -81,32 +87,49 @@ def _move_mesh(permuter: Permuter, source: Path, staged: Path) -> list[PermutedF
     orders = {name: permuter.plan.ordering.get(name) for name in alone}
     for name, order in orders.items():
         if order is None or order.size != mesh.size(name):
-            raise MeshprepError(f"the plan does not fit its set '{name}' of {mesh.size(name)}")
-    ways = {n: o.inverse if permuter.inverse else o for n, o in orders.items() if o is not None}
-    permuter.dropped += io.write(mesh.renumber(ways), staged, format=form.name, drop=permuter.drop)
+            raise MeshprepError(
+                f"the plan does not fit its set '{name}' of {mesh.size(name)}"
+            )
+    ways = {
+        n: o.inverse if permuter.inverse else o for n, o in orders.items() if o is not None
+    }
+    permuter.dropped += io.write(
+        mesh=mesh.renumber(ways), path=staged, format=form.name, drop=permuter.drop
+    )
     return [PermutedField(name, name, mesh.size(name)) for name in mesh.sets]
 
 
 def _check_mesh(permuter: Permuter, found: str) -> None:
-    old, new = permuter.plan.source_hash, permuter.plan.mesh_hash
-    wanted, other = (new, old) if permuter.inverse else (old, new)
-    if found == wanted:
+    old = permuter.plan.source_hash
+    new = permuter.plan.mesh_hash
+    if permuter.inverse:
+        expected_hash = new
+        other = old
+    else:
+        expected_hash = old
+        other = new
+    if found == expected_hash:
         return
     if found == other:
-        where = "of the mesh it was made from" if permuter.inverse else "of the plan"
+        if permuter.inverse:
+            where = "of the mesh it was made from"
+        else:
+            where = "of the plan"
         raise MeshprepError(f"is in the order {where} already")
     raise MeshprepError("holds another mesh than the plan: its cells differ")
 
 
-def _prove(found: Mapping[str, object], expected: Mapping[str, NDArray]) -> None:
+def _prove_arrays(found: Mapping[str, object], expected: Mapping[str, NDArray]) -> None:
     """Raise MeshprepError unless the written file holds these arrays, to the bit."""
     for name, values in expected.items():
         back = getattr(found.get(name), "values", None)
-        if back is None or back.dtype != values.dtype or not _equal(back, values):
-            raise MeshprepError(f"'{name}' does not read back as it was written: nothing was kept")
+        if back is None or back.dtype != values.dtype or not _same_bits(back, values):
+            raise MeshprepError(
+                f"'{name}' does not read back as it was written: nothing was kept"
+            )
 
 
-def _equal(a: NDArray, b: NDArray) -> bool:
+def _same_bits(a: NDArray, b: NDArray) -> bool:
     if a.dtype.hasobject:
         return bool(np.array_equal(a, b))
     return a.shape == b.shape and a.tobytes() == b.tobytes()
@@ -135,17 +158,20 @@ def move_files(
     overwrite: bool = False,
     drop: bool = False,
 ) -> list[PermutedFile]:
-    """Put files of values into the plan's order, or ``inverse``: what was written and moved.
+    """Put files of values into the plan's order, or ``inverse``; return what was moved.
 
     Without ``output``, ``q.npy`` becomes ``q-reordered.npy`` or ``q-restored.npy``; without
-    ``declared``, as of :mod:`meshprep.io.declared`, the row count tells the set. With ``drop`` mesh
-    files go without what cannot be written. Raises MeshprepError where nothing in a file fits the
-    plan, it is not clear what does, or a file does not read back as the same.
+    ``declared``, as of :mod:`meshprep.io.declared`, the row count tells the set. With
+    ``drop`` mesh files go without what cannot be written. Raises MeshprepError where
+    nothing in a file fits the plan, it is not clear what does, or a file does not read back
+    as the same.
     """
     if output is not None and len(files) > 1:
         raise MeshprepError("there are several files: leave --output out")
     if output is not None and output.suffix.lower() != files[0].suffix.lower():
-        raise MeshprepError(f"{output}: must end in {files[0].suffix}, as what it is made from")
+        raise MeshprepError(
+            f"{output}: must end in {files[0].suffix}, as what it is made from"
+        )
     ending = "restored" if inverse else "reordered"
     targets = [output or f.parent / f"{f.stem}-{ending}{f.suffix}" for f in files]
     check_targets(targets, overwrite=overwrite, inputs=[plan, *files])

@@ -1,4 +1,4 @@
-"""Permuting fields: the set that an array belongs to, and its rows in the other numbering."""
+"""Permuting fields: the set that an array belongs to, and its rows in the new numbering."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from ..declared import ANY, BASE, COORDINATES, NO_SET, rows_of, values_of
 
 @dataclass(frozen=True)
 class PermutedField:
-    """What was moved: its name, the set (``FROM->TO`` for indices) and the number of rows."""
+    """An array that was moved: name, its set (``FROM->TO`` for indices), and its rows."""
 
     name: str
     place: str
@@ -28,15 +28,18 @@ class Permuter:
 
     ``inverse`` goes from the plan's numbering to that of the mesh file.
 
-    ``known`` is what was declared, or found out, when the plan was made. With ``drop`` mesh files
-    go without what cannot be written, which ``dropped`` lists.
+    ``known`` is what was declared, or found out, when the plan was made. With ``drop`` mesh
+    files go without what cannot be written, which ``dropped`` lists.
     """
 
     def __init__(
         self, plan: Plan, inverse: bool, declared: Mapping[str, str], drop: bool = False
     ) -> None:
-        self.plan, self.inverse, self.declared = plan, inverse, dict(declared)
-        self.drop, self.dropped = drop, list[str]()
+        self.plan = plan
+        self.inverse = inverse
+        self.declared = dict(declared)
+        self.drop = drop
+        self.dropped: list[str] = []
         self.sizes = _distinct(plan)
         found = plan.options.get("sets", {})
         self.known: dict[str, str] = dict(found) if isinstance(found, dict) else {}
@@ -53,36 +56,45 @@ class Permuter:
 
         Raises MeshprepError where several sets have that size and none is declared.
         """
-        given = self.declared.get(name, self.declared.get(ANY, ""))
-        if given == NO_SET:
+        # What is declared goes before what is known of the mesh, and this before the
+        # number of rows.
+        declaration = self.declared.get(name, self.declared.get(ANY, ""))
+        if declaration == NO_SET:
             return None
-        if given:
-            size = self.plan.sizes[rows_of(given)]
+        if declaration:
+            size = self.plan.sizes[rows_of(declaration)]
             if size != rows:
                 raise MeshprepError(
-                    f"{_called(name)} has {rows} rows, but set '{rows_of(given)}' that it is "
-                    f"declared on has {size} elements"
+                    f"{_called(name)} has {rows} rows, but set '{rows_of(declaration)}' "
+                    f"that it is declared on has {size} elements"
                 )
-            return given
+            return declaration
         known = self.known.get(name, "")
         if self.plan.sizes.get(rows_of(known)) == rows:
             return known
         fitting = [s for s, size in self.sizes.items() if size == rows]
         if len(fitting) > 1 and rows > 1:
-            word = fitting[0] if name == ANY else f"{name}={fitting[0]}"
+            if name == ANY:
+                word = fitting[0]
+            else:
+                word = f"{name}={fitting[0]}"
             raise MeshprepError(
-                f"{_called(name)} has {rows} rows, as have the sets {' and '.join(fitting)}: "
-                f"say which with --sets {word}"
+                f"{_called(name)} has {rows} rows, as have the sets "
+                f"{' and '.join(fitting)}: say which with --sets {word}"
             )
-        return fitting[0] if fitting else None
+        if fitting:
+            return fitting[0]
+        return None
 
     def move(self, name: str, values: NDArray, place: str) -> NDArray:
-        """The rows of an array in the other order, and indices with other numbers. O(size)."""
+        """The rows of an array in the other order; indices are renumbered. O(size)."""
         rows = self._order(rows_of(place))
         out: NDArray = rows.restore(values) if self.inverse else rows.apply(values)
         target = values_of(place)
         if target is not None:
-            out = self._renumbered(name, out, self._order(target), target)
+            out = self._renumbered(
+                name=name, values=out, order=self._order(target), target=target
+            )
         if values.flags.f_contiguous and not values.flags.c_contiguous:
             return np.asfortranarray(out)
         return out
@@ -92,25 +104,37 @@ class Permuter:
             return self.plan.ordering[name]
         return Ordering.identity(self.plan.sizes[name])
 
-    def _renumbered(self, name: str, values: NDArray, order: Ordering, target: str) -> NDArray:
+    def _renumbered(
+        self, name: str, values: NDArray, order: Ordering, target: str
+    ) -> NDArray:
+        # Values of a map are numbers of another set, from 0 or 1: renumber these, too.
         base = int(self.declared.get(BASE, "0"))
         if values.dtype.kind not in "iu":
-            raise MeshprepError(f"'{name}' holds {values.dtype}, but indices are whole numbers")
-        if values.size and (int(values.min()) < base or int(values.max()) >= order.size + base):
-            raise MeshprepError(f"'{name}' has indices outside the {order.size} of set '{target}'")
-        new = order.new_to_old if self.inverse else order.old_to_new
+            raise MeshprepError(
+                f"'{name}' holds {values.dtype}, but indices are whole numbers"
+            )
+        if values.size and (
+            int(values.min()) < base or int(values.max()) >= order.size + base
+        ):
+            raise MeshprepError(
+                f"'{name}' has indices outside the {order.size} of set '{target}'"
+            )
+        if self.inverse:
+            new = order.new_to_old
+        else:
+            new = order.old_to_new
         out = new[values.astype(np.int64) - base] + np.int64(base)
         if out.size and int(out.max()) > np.iinfo(values.dtype).max:
             raise MeshprepError(
-                f"'{name}' holds {values.dtype}, which has no room for its new index {out.max()}: "
-                "store it as int32"
+                f"'{name}' holds {values.dtype}, which has no room for its new index "
+                f"{out.max()}: store it as int32"
             )
         return out.astype(values.dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedArray:
-    """An array and where it belongs: ``SET``, or ``FROM->TO`` where its values are indices."""
+    """An array and what it belongs to: ``SET``, or ``FROM->TO`` where it holds indices."""
 
     values: NDArray
     place: str
@@ -120,27 +144,33 @@ class PlacedArray:
 class FieldFormat:
     """A kind of file."""
 
-    # ``read(path, permuter) -> {name: PlacedArray}``: what of the file belongs to sets of the plan.
+    # ``read(path, permuter) -> {name: PlacedArray}``: what of the file belongs to sets of
+    # the plan.
     read: Callable[[Path, Permuter], dict[str, PlacedArray]]
-    # ``write(source, target, arrays, permuter)``: a copy of the source with these arrays in it.
+    # ``write(source, target, arrays, permuter)``: a copy of the source with these arrays in
+    # it.
     write: Callable[[Path, Path, Mapping[str, NDArray], Permuter], None]
 
 
 def _called(name: str) -> str:
-    return "the array" if name == ANY else f"'{name}'"
+    if name == ANY:
+        return "the array"
+    return f"'{name}'"
 
 
 def _distinct(plan: Plan) -> dict[str, int]:
-    """The sets, without those that have the order of another one: these need not be told apart."""
-    kept: dict[str, int] = {}
+    """The sets without those in the same order as another, which need not be told apart."""
+    distinct_sizes: dict[str, int] = {}
     for name, size in plan.sizes.items():
-        same = (n for n, s in kept.items() if s == size)
-        if not any(_equal(plan.ordering.get(name), plan.ordering.get(n)) for n in same):
-            kept[name] = size
-    return kept
+        same = (n for n, s in distinct_sizes.items() if s == size)
+        if not any(
+            _same_ordering(plan.ordering.get(name), plan.ordering.get(n)) for n in same
+        ):
+            distinct_sizes[name] = size
+    return distinct_sizes
 
 
-def _equal(a: Ordering | None, b: Ordering | None) -> bool:
+def _same_ordering(a: Ordering | None, b: Ordering | None) -> bool:
     first, second = (o is None or o.is_identity for o in (a, b))
     if a is None or b is None or first or second:
         return first and second

@@ -1,17 +1,15 @@
-"""OpenFOAM cases: polyMesh with cells of any shape, and what is on its cells, faces and points."""
+"""OpenFOAM cases: polyMesh with cells of any shape, and the fields on it."""
 
-from ..registry import Format
+from ..format import Format
 from .case import CASE, case_folder, read
 from .write import again, losses, reduced, write, write_cell_map
 
 __all__ = ["FORMAT", "case_folder", "write_cell_map"]
 
 FORMAT = Format(
-    "openfoam",
-    (".foam",),
-    read,
-    write,
-    losses,
+    read=read,
+    write=write,
+    losses=losses,
     reduce=reduced,
     cells=False,
     extras=(CASE,),

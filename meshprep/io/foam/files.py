@@ -1,8 +1,7 @@
-"""OpenFOAM's files: a header, lists of numbers in text or binary, and the text around them."""
+"""Files of OpenFOAM: a header, lists of numbers in text or binary, and other text."""
 
 import gzip
 import re
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,11 +15,11 @@ from meshprep_runtime.types.maps import INDEX_LIMIT
 
 from ...kernels import Bools, Int32s, Int64s, UInt8s, helper, kernel
 from ..text.cursor import Cursor
+from ..text.packed import read_gz
 from ..text.tokens import ASCII, put_int, skip_blank
 
-GZ, _LONGEST_HEADER = ".gz", 1 << 16
-# What packed files that are damaged raise.
-DAMAGED = (zlib.error, EOFError, gzip.BadGzipFile)
+GZ = ".gz"
+_LONGEST_HEADER = 1 << 16
 _HEADER = re.compile(rb"FoamFile\s*\{((?:[^{}\"]|\"[^\"]*\")*)\}")
 _ENTRY = re.compile(rb"(\w+)\s+(\"[^\"]*\"|[^;\s]+)\s*;")
 _BETWEEN = re.compile(rb"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -55,18 +54,24 @@ class FoamFile:
         if of == "bool":
             return np.dtype(np.uint8)
         arch = self.header.get("arch", "LSB;label=32;scalar=64")
-        found = re.search(rf"\b{of}=(32|64)\b", arch)
-        if found is None or arch[:3] not in ("LSB", "MSB"):
+        match = re.search(rf"\b{of}=(32|64)\b", arch)
+        if match is None or arch[:3] not in ("LSB", "MSB"):
             raise self.error(
                 f'arch "{arch}" is unknown: convert the case with foamFormatConvert', 0
             )
-        order, letter = "<" if arch.startswith("LSB") else ">", "i" if of == "label" else "f"
-        return np.dtype(f"{order}{letter}{int(found[1]) // 8}")
+        order = "<" if arch.startswith("LSB") else ">"
+        letter = "i" if of == "label" else "f"
+        return np.dtype(f"{order}{letter}{int(match[1]) // 8}")
 
     def error(self, problem: str, pos: int) -> MeshprepError:
         """An error that says where: the line of a text file, the byte of a binary one."""
-        place = pos if self.binary else self.raw.count(b"\n", 0, pos) + 1
-        return MeshprepError(f"{self.name}: {'byte' if self.binary else 'line'} {place}: {problem}")
+        if self.binary:
+            place = pos
+        else:
+            place = self.raw.count(b"\n", 0, pos) + 1
+        return MeshprepError(
+            f"{self.name}: {'byte' if self.binary else 'line'} {place}: {problem}"
+        )
 
     def behind_blank(self, pos: int) -> int:
         """The first position at or behind ``pos`` that is neither blank nor a comment."""
@@ -76,40 +81,57 @@ class FoamFile:
 
     def count(self, pos: int, limit: int | None = None) -> tuple[int, int]:
         """How many values a list has, at most ``limit``, and where they begin."""
-        at = self.behind_blank(pos)
-        found = _COUNT.match(self.raw, at)
-        n = int(found[1]) if found else -1
-        if found is None or n > (INDEX_LIMIT if limit is None else limit):
-            most = "" if limit is None else f" of at most {limit}"
-            raise self.error(f"expected the size{most} of a list: {_MORE}", at)
-        return n, found.end()
+        begin = self.behind_blank(pos)
+        number = _COUNT.match(self.raw, begin)
+        if number:
+            n = int(number[1])
+        else:
+            n = -1
+        if number is None or n > (INDEX_LIMIT if limit is None else limit):
+            if limit is None:
+                most = ""
+            else:
+                most = f" of at most {limit}"
+            raise self.error(f"expected the size{most} of a list: {_MORE}", begin)
+        return n, number.end()
 
     def numbers(
         self, pos: int, of: str, columns: int = 1, limit: int | None = None
     ) -> tuple[NDArray[Any], int]:
         """The rows of a list, (n, columns), at most ``limit``, and where it ends."""
-        n, at = self.count(pos, limit)
-        opening = self.raw[at : at + 1]
+        n, begin = self.count(pos, limit)
+        opening = self.raw[begin : begin + 1]
+        # One number in braces stands for a list of equal ones.
         if opening == b"{" and columns == 1 and limit is not None:
-            even = re.compile(rb"\{\s*([0-9]{1,18})\s*\}").match(self.raw, at)
+            even = re.compile(rb"\{\s*([0-9]{1,18})\s*\}").match(self.raw, begin)
             if even is None:
-                raise self.error(f"expected one number: {_MORE}", at)
-            return np.full((n, 1), int(even[1]), np.uint8 if of == "bool" else np.int64), even.end()
+                raise self.error(f"expected one number: {_MORE}", begin)
+            return np.full(
+                (n, 1), int(even[1]), np.uint8 if of == "bool" else np.int64
+            ), even.end()
         if opening != b"(":
             if n == 0:
-                return np.zeros((0, columns), self.kind(of)), at
-            raise self.error(f"expected the values of a list: {_MORE}", at)
+                return np.zeros((0, columns), self.kind(of)), begin
+            raise self.error(f"expected the values of a list: {_MORE}", begin)
         if self.binary:
             kind = self.kind(of)
-            end = at + 1 + n * columns * kind.itemsize
+            end = begin + 1 + n * columns * kind.itemsize
             if self.raw[end : end + 1] != b")":
-                raise self.error(f"a list of {n} values does not end where it should: {_MORE}", at)
-            rows = np.frombuffer(self.raw, kind, n * columns, at + 1)
+                raise self.error(
+                    f"a list of {n} values does not end where it should: {_MORE}", begin
+                )
+            rows = np.frombuffer(self.raw, kind, n * columns, begin + 1)
             return rows.reshape(n, columns), end + 1
+        # In text, brackets around rows are blanks to the parser of numbers.
         cursor = Cursor(Path(self.name), np.frombuffer(self.raw.translate(_BARE), np.uint8))
-        cursor.pos = at + 1
-        rows = cursor.doubles(n * columns) if of == "scalar" else cursor.ints(n * columns)
-        return rows.reshape(n, columns), self.end_of_list(cursor.pos, 1 + (columns > 1 and n > 0))
+        cursor.pos = begin + 1
+        if of == "scalar":
+            rows = cursor.doubles(n * columns)
+        else:
+            rows = cursor.ints(n * columns)
+        return rows.reshape(n, columns), self.end_of_list(
+            cursor.pos, 1 + (columns > 1 and n > 0)
+        )
 
     def end_of_list(self, pos: int, brackets: int = 1) -> int:
         found = re.compile(rb"(?:\s*\)){%d}" % brackets).match(self.raw, pos)
@@ -120,6 +142,8 @@ class FoamFile:
     def faces(self) -> tuple[Int64s, Int32s, int]:
         """Offsets and points of all faces, and where their list ends. O(bytes)."""
         if self.header.get("class") == "faceCompactList":
+            # A faceCompactList is two lists: where each face begins, with the end of the
+            # last one, and the points of all faces.
             offset, pos = self.numbers(self.start, "label", limit=len(self.raw))
             points, end = self.numbers(pos, "label")
             offset = offset[:, 0].astype(np.int64)
@@ -128,43 +152,65 @@ class FoamFile:
                 raise self.error(f"offsets of faces do not fit their points: {_MORE}", pos)
             return offset, as_index(self, points[:, 0], INDEX_LIMIT), end
         if self.binary:
-            raise self.error("binary faces must be a faceCompactList: use foamFormatConvert", 0)
-        n, at = self.count(self.start, len(self.raw))
+            raise self.error(
+                "binary faces must be a faceCompactList: use foamFormatConvert", 0
+            )
+        n, begin = self.count(self.start, len(self.raw))
         data = np.frombuffer(self.raw, np.uint8)
         # a number takes two bytes at least; memory that is not filled costs nothing
-        points, offset = np.empty(data.size // 2, np.int32), np.zeros(n + 1, np.int64)
-        pos = int(_take_faces(data, at + 1, offset, points))
-        if pos < 0 or self.raw[at : at + 1] != b"(":
+        points = np.empty(data.size // 2, np.int32)
+        offset = np.zeros(n + 1, np.int64)
+        pos = int(_take_faces(data=data, pos=begin + 1, offset=offset, points=points))
+        if pos < 0 or self.raw[begin : begin + 1] != b"(":
             raise self.error(f"expected a face, its size and its points: {_MORE}", abs(pos))
         return offset, points[: offset[-1]], self.end_of_list(pos)
 
     def moved_rows(
         self, pos: int, width: int, new_to_old: Int32s, turned: Bools | None = None
     ) -> tuple[Pieces, int]:
-        """The list at ``pos`` in another order, as it is to stand in a file, and where it ends.
+        """The list at ``pos`` in another order, as bytes of the file, and where it ends.
 
-        Rows of text keep their text; those of binary have ``width`` bytes. Rows behind those of
-        ``new_to_old`` stay. Of ``turned`` rows the numbers change their sign.
+        Rows of text keep their text; those of binary have ``width`` bytes. Rows behind
+        those of ``new_to_old`` stay. Of ``turned`` rows the numbers change their sign.
         """
-        n, at = self.count(pos)
+        n, begin_list = self.count(pos)
         # nothing, or the same value for all
-        if found := _EVEN.match(self.raw, at) if n else _EMPTY.match(self.raw, at):
-            if turned is not None and re.search(rb"[1-9]", found[0]):
-                raise self.error("values that are all the same cannot be turned: write each", pos)
-            return [self.part(pos, found.end())], found.end()
+        if (
+            number := _EVEN.match(self.raw, begin_list)
+            if n
+            else _EMPTY.match(self.raw, begin_list)
+        ):
+            if turned is not None and re.search(rb"[1-9]", number[0]):
+                raise self.error(
+                    "values that are all the same cannot be turned: write each", pos
+                )
+            return [self.part(pos, number.end())], number.end()
         if self.binary:
-            return self._moved_bytes(n, at, width, new_to_old, turned)
+            return self._moved_bytes(
+                n=n, at=begin_list, width=width, new_to_old=new_to_old, turned=turned
+            )
         data = np.frombuffer(self.raw, np.uint8)
-        if n * 2 > data.size or self.raw[at : at + 1] != b"(":
-            raise self.error(f"expected the values of a list: {_MORE}", at)
-        begin, end = np.empty(n, np.int64), np.empty(n, np.int64)
-        stop = int(_find_rows(data, at + 1, begin, end))
+        if n * 2 > data.size or self.raw[begin_list : begin_list + 1] != b"(":
+            raise self.error(f"expected the values of a list: {_MORE}", begin_list)
+        begin = np.empty(n, np.int64)
+        end = np.empty(n, np.int64)
+        stop = int(_find_text_rows(data=data, pos=begin_list + 1, begin=begin, end=end))
         if stop < 0:
             raise self.error(f"expected a number, or some in brackets: {_MORE}", -1 - stop)
-        signs = np.zeros(0, np.bool_) if turned is None else turned
+        if turned is None:
+            signs = np.zeros(0, np.bool_)
+        else:
+            signs = turned
         # a sign for each number that is turned: it has a byte and a separator
         out = np.empty(data.size + n if turned is None else 2 * data.size, np.uint8)
-        size = _put_text_rows(data, begin, end, np.array(new_to_old), signs, out)
+        size = _put_text_rows(
+            data=data,
+            begin=begin,
+            end=end,
+            order=np.array(new_to_old),
+            turned=signs,
+            out=out,
+        )
         return [b"%d\n(\n" % n, out[:size].data, b")"], self.end_of_list(stop)
 
     def _moved_bytes(
@@ -172,13 +218,19 @@ class FoamFile:
     ) -> tuple[Pieces, int]:
         end = at + 1 + n * width
         if self.raw[at : at + 1] + self.raw[end : end + 1] != b"()":
-            raise self.error(f"a list of {n} values does not end where it should: {_MORE}", at)
+            raise self.error(
+                f"a list of {n} values does not end where it should: {_MORE}", at
+            )
+        # Move rows as bytes, whatever their numbers are.
         rows = np.frombuffer(self.raw, np.dtype((np.void, width)), n, at + 1)
         moved = np.empty(n, rows.dtype)
         np.take(rows, new_to_old, out=moved[: new_to_old.size])
         moved[new_to_old.size :] = rows[new_to_old.size :]
         if turned is not None and turned.any():
-            of = "label" if self.header.get("class", "").startswith("label") else "scalar"
+            if self.header.get("class", "").startswith("label"):
+                of = "label"
+            else:
+                of = "scalar"
             values = moved.view(self.kind(of)).reshape(n, -1)
             values[: turned.size][turned] *= -1
         return [b"%d\n(" % n, moved.view(np.uint8).data, b")"], end + 1
@@ -198,37 +250,62 @@ class FoamFile:
             rows = np.ascontiguousarray(values, self.kind(of))
             # brackets of an empty list would not be read
             whole = rows.view(np.uint8).data
-            return [b"%d\n(" % len(values), whole, b")"] if len(values) else [b"0\n"]
+            if len(values):
+                return [b"%d\n(" % len(values), whole, b")"]
+            return [b"0\n"]
         return [b"%d\n(\n" % len(values), text_of(values), b")"]
 
     def save(self, target: Path, pieces: Pieces) -> None:
         """Write the file anew: packed where it was packed."""
         packed = self.path.suffix == GZ
         with target.open("wb") as file:
-            file.writelines([gzip.compress(b"".join(pieces), 4, mtime=0)] if packed else pieces)
+            file.writelines(
+                [gzip.compress(b"".join(pieces), 4, mtime=0)] if packed else pieces
+            )
 
 
-def open_file(path: Path, root: Path | None = None) -> FoamFile:
-    """A file with its header; errors name it from ``root`` on, if there is one."""
-    name = str(path) if root is None else path.relative_to(root).as_posix()
-    found = next((p for p in (path, path.with_name(path.name + GZ)) if p.is_file()), None)
-    if found is None:
-        raise MeshprepError(f"{name} is missing: the mesh is not complete")
-    try:
-        raw = bytearray(found.stat().st_size)
-        with found.open("rb") as opened:
-            opened.readinto(raw)
-        raw = bytearray(gzip.decompress(raw)) if found.suffix == GZ else raw
-    except DAMAGED as error:
-        raise MeshprepError(f"{name}: cannot be unpacked ({error}): write it again") from None
+def header_of(raw: bytes | bytearray) -> tuple[dict[str, str], int]:
+    """The entries of a header and where it ends; none and 0 where there is none."""
     head = _HEADER.search(raw, 0, _LONGEST_HEADER)
-    if head is None or head.start() != _BETWEEN.match(raw).end():  # type: ignore[union-attr]
-        raise MeshprepError(f"{name}: line 1: it has no header FoamFile {{ ... }}: {_MORE}")
+    if head is None:
+        return {}, 0
     entries = _ENTRY.findall(head[1])
     header = {k.decode(): v.strip(b'"').decode("latin-1") for k, v in entries}
-    file = FoamFile(found, name, raw, header, head.end())
+    return header, head.end()
+
+
+def open_file(path: Path, root: Path | None = None, elements: int = 0) -> FoamFile:
+    """A file with its header; errors name it from ``root`` on, if there is one.
+
+    ``elements`` are those of the mesh, where it is known, that values may be of.
+    """
+    if root is None:
+        name = str(path)
+    else:
+        name = path.relative_to(root).as_posix()
+    # OpenFOAM may pack each file by itself, and adds .gz to its name.
+    existing = next(
+        (p for p in (path, path.with_name(path.name + GZ)) if p.is_file()), None
+    )
+    if existing is None:
+        raise MeshprepError(f"{name} is missing: the mesh is not complete")
+    if existing.suffix == GZ:
+        raw = read_gz(existing, f"{name}:", elements)
+    else:
+        raw = bytearray(existing.stat().st_size)
+        with existing.open("rb") as opened:
+            opened.readinto(raw)
+    # Nothing but comments stands before the header.
+    head = _HEADER.search(raw, 0, _LONGEST_HEADER)
+    between = _BETWEEN.match(raw)
+    if head is None or between is None or head.start() != between.end():
+        raise MeshprepError(f"{name}: line 1: it has no header FoamFile {{ ... }}: {_MORE}")
+    header, end = header_of(raw)
+    file = FoamFile(path=existing, name=name, raw=raw, header=header, start=end)
     if header.get("format") not in ("ascii", "binary"):
-        raise file.error(f"format '{header.get('format', '')}' is neither ascii nor binary", 0)
+        raise file.error(
+            f"format '{header.get('format', '')}' is neither ascii nor binary", 0
+        )
     return file
 
 
@@ -237,7 +314,8 @@ def as_index(file: FoamFile, values: NDArray[Any], limit: int, *, least: int = 0
     if values.size and (values.min() < least or values.max() >= limit):
         at = int(np.argmax((values < least) | (values >= limit)))
         raise MeshprepError(
-            f"{file.name}: value {at + 1} is {values[at]}, outside {least}..{limit - 1}: {_MORE}"
+            f"{file.name}: value {at + 1} is {values[at]}, outside {least}..{limit - 1}: "
+            f"{_MORE}"
         )
     # the bytes of a file lie anywhere, and kernels are compiled anew for that
     return np.require(values, np.int32, ["A", "C"])
@@ -253,7 +331,14 @@ def text_of(values: NDArray[Any]) -> memoryview:
 def _put_labels(values: Int64s, out: UInt8s) -> int:
     pos = int(np.int64(0))
     for value in values:
-        pos = put_int(out, pos, ASCII, 4, int(value), _BREAK)
+        pos = put_int(
+            out=out,
+            pos=pos,
+            mode=ASCII,
+            width=4,
+            value=int(value),
+            end=_BREAK,
+        )
     return pos
 
 
@@ -262,21 +347,38 @@ def put_faces(offset: Int64s, points: Int32s, out: UInt8s) -> int:
     """Write faces as text, ``4(0 1 2 3)`` a line; returns the number of bytes."""
     pos = int(np.int64(0))
     for f in range(offset.size - 1):
-        begin, end = offset[f], offset[f + 1]
-        pos = put_int(out, pos, ASCII, 4, int(end - begin), _OPEN)
+        begin = offset[f]
+        end = offset[f + 1]
+        pos = put_int(
+            out=out,
+            pos=pos,
+            mode=ASCII,
+            width=4,
+            value=int(end - begin),
+            end=_OPEN,
+        )
         for i in range(begin, end):
-            pos = put_int(out, pos, ASCII, 4, int(points[i]), _BLANK)
-        out[pos - 1], out[pos] = _CLOSE, _BREAK
+            pos = put_int(
+                out=out,
+                pos=pos,
+                mode=ASCII,
+                width=4,
+                value=int(points[i]),
+                end=_BLANK,
+            )
+        out[pos - 1] = _CLOSE
+        out[pos] = _BREAK
         pos += 1
     return pos
 
 
 @helper
 def _next_label(data: UInt8s, pos: int) -> tuple[int, int]:
-    """A whole number behind blanks and opening brackets, and the position behind it, or -1."""
+    """A whole number after blanks and brackets, and the position after it, or -1."""
     while pos < data.size and (data[pos] <= _BLANK or data[pos] == _OPEN):
         pos += 1
-    start, value = pos, 0
+    start = pos
+    value = 0
     while pos < data.size and 48 <= data[pos] <= 57 and value < INDEX_LIMIT:
         value = 10 * value + int(data[pos]) - 48
         pos += 1
@@ -296,8 +398,10 @@ def _take_faces(data: UInt8s, pos: int, offset: Int64s, points: Int32s) -> int:
             value, after = _next_label(data, pos)
             if after < 0:
                 return -1 - pos
-            points[filled], pos = value, after
+            points[filled] = value
+            pos = after
             filled += 1
+        # A face is its size and, in brackets, its points.
         while pos < data.size and data[pos] <= _BLANK:
             pos += 1
         if pos == data.size or data[pos] != _CLOSE:
@@ -315,14 +419,16 @@ def _is_of_number(byte: int) -> bool:
 
 
 @kernel
-def _find_rows(data: UInt8s, pos: int, begin: Int64s, end: Int64s) -> int:
+def _find_text_rows(data: UInt8s, pos: int, begin: Int64s, end: Int64s) -> int:
     """Where each row of a text begins and ends: a number, or numbers in brackets.
 
     Returns the position behind, or -1 minus that of what is neither.
     """
     for i in range(begin.size):
         pos = skip_blank(data, pos)
-        begin[i], depth = pos, 0
+        begin[i] = pos
+        # A row is one number, or ends with the bracket that it began with.
+        depth = 0
         while pos < data.size:
             byte = data[pos]
             if byte == _OPEN:
@@ -351,8 +457,11 @@ def _put_text_rows(
         row = np.int64(order[i]) if i < order.size else i
         sign = i < turned.size and turned[i]
         for k in range(begin[row], end[row]):
-            byte, before = data[k], data[k - 1]
+            byte = data[k]
+            before = data[k - 1]
             first = k == begin[row] or before == _OPEN or before <= _BLANK
+            # Turn the sign of each number of the row: take its minus away, or give it
+            # one.
             if sign and first and byte != _OPEN and byte > _BLANK:
                 if byte in (_MINUS, _PLUS):
                     if byte == _PLUS:

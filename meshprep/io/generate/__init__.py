@@ -54,10 +54,13 @@ GENERATORS: dict[str, Generator] = {
         "a cube of wedges, hexahedra, pyramids and tetrahedra",
     ),
     "airfoil": Generator(
-        airfoil,
-        {"cells": 720_000, "i": 0, "j": 0, **_RANDOM},
-        "quads around NACA0012, wall and farfield tagged: OP2's benchmark (.dat, .h5: its files)",
-        {"op2-grid": op2_grid, "op2": op2_hdf5},
+        function=airfoil,
+        options={"cells": 720_000, "i": 0, "j": 0, **_RANDOM},
+        description=(
+            "quads around NACA0012, wall and farfield tagged: OP2's benchmark "
+            "(.dat, .h5: its files)"
+        ),
+        forms={"op2-grid": op2_grid, "op2": op2_hdf5},
     ),
 }
 
@@ -67,33 +70,47 @@ def generate(name: str, **options: Any) -> Mesh:
 
     Raises MeshprepError for unknown names, options and values, and for sizes out of range.
 
-    ``options`` override the generator's defaults; text is converted to the type of the default.
+    ``options`` override the generator's defaults; text is converted to the type of the
+    default.
 
     Returns
     -------
     Mesh
-        Boundary cells below the others; all are in groups of the tag ``physical``, with names.
+        Boundary cells below the others; all are in groups of the tag ``physical``, with
+        names.
     """
     if name not in GENERATORS:
         raise MeshprepError(f"there is no mesh '{name}': choose {', '.join(GENERATORS)}")
-    known = GENERATORS[name].options
-    unknown = sorted(set(options) - set(known))
+    choices = GENERATORS[name].options
+    unknown = sorted(set(options) - set(choices))
     if unknown:
-        raise MeshprepError(f"mesh '{name}' has no option '{unknown[0]}': use {', '.join(known)}")
-    given = {k: _convert(name, k, v, known[k]) for k, v in options.items()}
-    return GENERATORS[name].function(**{**known, **given})
+        raise MeshprepError(
+            f"mesh '{name}' has no option '{unknown[0]}': use {', '.join(choices)}"
+        )
+    given = {
+        k: _convert(mesh=name, option=k, value=v, default=choices[k])
+        for k, v in options.items()
+    }
+    return GENERATORS[name].function(**{**choices, **given})
 
 
 def _convert(mesh: str, option: str, value: Any, default: Any) -> Any:
     """The value in the type of the default, from text too."""
-    kind, text = type(default), str(value).strip()
+    kind = type(default)
+    text = str(value).strip()
     try:
-        found = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
-        if kind is int and not 0 <= found < 10**18:
+        if kind is bool:
+            converted = {"true": True, "false": False}[text.lower()]
+        else:
+            converted = kind(text)
+        if kind is int and not 0 <= converted < 10**18:
             raise ValueError(text)
     except (KeyError, ValueError):
-        wanted = "true or false" if kind is bool else "a whole number, 0 or more"
+        if kind is bool:
+            wanted = "true or false"
+        else:
+            wanted = "a whole number, 0 or more"
         raise MeshprepError(
             f"mesh '{mesh}': option '{option}' is {value!r}, must be {wanted}"
         ) from None
-    return found
+    return converted

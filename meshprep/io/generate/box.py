@@ -25,7 +25,8 @@ SIDES = {
     2: ("left", "right", "bottom", "top"),
     3: ("left", "right", "front", "back", "bottom", "top"),
 }
-# The group of all cells, which programs want that know cells by their groups; behind the sides.
+# The group of all cells, which programs want that know cells by their groups; behind the
+# sides.
 DOMAIN = {2: {5: "domain"}, 3: {7: "domain"}}
 _FACET_TYPES = {2: "line", 3: "triangle", 4: "quad"}
 
@@ -33,7 +34,7 @@ Tables = Mapping[str, NDArray[np.integer]]
 
 
 def box_mesh(points: NDArray[np.float64], tables: Tables) -> Mesh:
-    """A mesh that fills a box, with the cells of its sides below, all in groups of ``physical``.
+    """A mesh that fills a box, with the cells of its sides, all in groups of ``physical``.
 
     Nodes on a side have exactly the side's coordinate.
     """
@@ -44,7 +45,9 @@ def box_mesh(points: NDArray[np.float64], tables: Tables) -> Mesh:
         if len(rows)
     ]
     mesh = assemble(points, cells)[0]
-    wanted = [n for n in derivable(mesh) if n.startswith("boundary_") and n.endswith("->nodes")]
+    wanted = [
+        n for n in derivable(mesh) if n.startswith("boundary_") and n.endswith("->nodes")
+    ]
     closed = derive(mesh, wanted)
     boundary = [_tagged(points, closed.map(n).table) for n in wanted]
     sides = dict(enumerate(SIDES[dim], start=1))
@@ -69,7 +72,7 @@ def _tagged(points: NDArray[np.float64], facets: NDArray[np.int32]) -> Block:
 
 
 def shuffled(mesh: Mesh, shuffle: bool, seed: int) -> Mesh:
-    """The mesh with nodes and cells, of every dimension, in random order where ``shuffle``."""
+    """The mesh, with nodes and cells of each dimension in random order if ``shuffle``."""
     if not shuffle:
         return mesh
     random = np.random.default_rng(seed)
@@ -86,16 +89,21 @@ def check_count(name: str, value: int, least: int) -> None:
 
 
 _HEX_FACES = SHAPES["hexahedron"].faces
-# Corners of the cells that a square or cube is cut into; 8 is the cube's centre. Every face of a
-# cube that is cut in two is cut from its lowest corner to its highest, so that neighbours agree.
+# Corners of the cells that a square or cube is cut into; 8 is the cube's centre. Every face
+# of a cube that is cut in two is cut from its lowest corner to its highest, so that
+# neighbours agree.
 _PATTERNS: dict[str, tuple[tuple[int, ...], ...]] = {
     "quad": ((0, 1, 2, 3),),
     "triangle": ((0, 1, 2), (0, 2, 3)),
     "hexahedron": (tuple(range(8)),),
     "wedge": ((0, 1, 2, 4, 5, 6), (0, 2, 3, 4, 6, 7)),
     "tetra": (
-        *((0, 1, 2, 6), (0, 2, 3, 6), (0, 3, 7, 6)),
-        *((0, 7, 4, 6), (0, 4, 5, 6), (0, 5, 1, 6)),
+        (0, 1, 2, 6),
+        (0, 2, 3, 6),
+        (0, 3, 7, 6),
+        (0, 7, 4, 6),
+        (0, 4, 5, 6),
+        (0, 5, 1, 6),
     ),
     "pyramid": tuple((*face[::-1], 8) for face in _HEX_FACES),
 }
@@ -115,7 +123,7 @@ def box(nx: int, ny: int, nz: int, type: str, shuffle: bool, seed: int) -> Mesh:
     points, corners = _grid((nx, ny, nz)[: SHAPES[type].dim])
     if type == "pyramid":
         points, corners = _with_centres(points, corners)
-    return shuffled(box_mesh(points, {type: _cut(corners, type)}), shuffle, seed)
+    return shuffled(box_mesh(points, {type: _cut_corners(corners, type)}), shuffle, seed)
 
 
 def mixed2d(nx: int, ny: int, shuffle: bool, seed: int) -> Mesh:
@@ -123,30 +131,36 @@ def mixed2d(nx: int, ny: int, shuffle: bool, seed: int) -> Mesh:
     check_count("nx", nx, 2)
     points, corners = _grid((nx, ny))
     left = np.arange(len(corners)) % nx < nx // 2
-    tables = {"quad": _cut(corners[left], "quad"), "triangle": _cut(corners[~left], "triangle")}
+    tables = {
+        "quad": _cut_corners(corners[left], "quad"),
+        "triangle": _cut_corners(corners[~left], "triangle"),
+    }
     return shuffled(box_mesh(points, tables), shuffle, seed)
 
 
 def mixed3d(nx: int, ny: int, nz: int, shuffle: bool, seed: int) -> Mesh:
-    """From left to right: wedges, hexahedra, one layer of pyramids, tetrahedra; conforming."""
+    """Wedges, hexahedra, pyramids, tetrahedra, from left to right; conforming."""
     check_count("nx", nx, 4)
     points, corners = _grid((nx, ny, nz))
     column = np.arange(len(corners)) % nx
-    hexes, bridge = (nx - 1) // 3, nx - 1 - (nx - 1) // 3
+    hexes = (nx - 1) // 3
+    bridge = nx - 1 - (nx - 1) // 3
     zones = np.searchsorted([hexes, bridge, bridge + 1], column, side="right")
     wedge, hexa, middle, tetra = (corners[zones == z] for z in range(4))
     points, middle = _with_centres(points, middle)
     tables = {
-        "wedge": _cut(wedge, "wedge"),
+        "wedge": _cut_corners(wedge, "wedge"),
         "hexahedron": hexa,
         "pyramid": _apply(middle, _BRIDGE["pyramid"]),
-        "tetra": np.concatenate([_apply(middle, _BRIDGE["tetra"]), _cut(tetra, "tetra")]),
+        "tetra": np.concatenate(
+            [_apply(middle, _BRIDGE["tetra"]), _cut_corners(tetra, "tetra")]
+        ),
     }
     return shuffled(box_mesh(points, tables), shuffle, seed)
 
 
 def _grid(counts: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Nodes of the unit square or cube, x fastest, and the corners of each part, in VTK's order."""
+    """Nodes of the unit square or cube, x fastest, and corners of its parts as in VTK."""
     for name, each in zip(("nx", "ny", "nz"), counts, strict=False):
         check_count(name, each, 1)
     n_nodes = int(np.prod([c + 1 for c in counts], dtype=object))
@@ -158,8 +172,12 @@ def _grid(counts: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.int6
     square = [(0, 0), (0, 1), (1, 1), (1, 0)]
     steps = [(0, *s) for s in square] + [(1, *s) for s in square]
     chosen = [s[-len(counts) :] for s in (steps if len(counts) == 3 else steps[:4])]
-    ranges = ([slice(s, s + n) for s, n in zip(c, counts[::-1], strict=True)] for c in chosen)
-    return points, np.column_stack([node[tuple(part)].reshape(-1) for part in ranges])
+    # A corner of all parts is the grid of nodes without its first or last layers.
+    corners = []
+    for start in chosen:
+        part = tuple(slice(s, s + n) for s, n in zip(start, counts[::-1], strict=True))
+        corners.append(node[part].reshape(-1))
+    return points, np.column_stack(corners)
 
 
 def _with_centres(
@@ -171,11 +189,13 @@ def _with_centres(
     return np.concatenate([points, middle]), np.column_stack([corners, centre])
 
 
-def _cut(corners: NDArray[np.int64], cell_type: str) -> NDArray[np.int64]:
+def _cut_corners(corners: NDArray[np.int64], cell_type: str) -> NDArray[np.int64]:
     return _apply(corners, _PATTERNS[cell_type])
 
 
-def _apply(corners: NDArray[np.int64], pattern: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
+def _apply(
+    corners: NDArray[np.int64], pattern: tuple[tuple[int, ...], ...]
+) -> NDArray[np.int64]:
     """The cells of a pattern in every square or cube, those of one side by side."""
     rows = np.asarray(pattern)
     return corners[:, rows].reshape(-1, rows.shape[1])
@@ -188,7 +208,7 @@ def delaunay2d(cells: int, seed: int, shuffle: bool) -> Mesh:
     side = round(sqrt(cells / 2) / 2)
     # By Euler's formula: triangles = 2 inner nodes + nodes on the boundary - 2.
     inner = max(0, (cells - (4 * side + 4) + 2) // 2)
-    points = _box_points(random, 2, inner, side)
+    points = _box_points(random=random, dim=2, inner=inner, side=side)
     return _triangulate(points, shuffle, seed)
 
 
@@ -199,15 +219,15 @@ def delaunay3d(cells: int, seed: int, shuffle: bool) -> Mesh:
     side = round(power(cells / 6.77, 1 / 3) / 2)
     # A random point brings 6.77 tetrahedra inside, about half as many on the boundary.
     inner = max(0, round((cells - 3.5 * (6 * side**2 + 12 * side)) / 6.77))
-    points = _box_points(random, 3, inner, side)
+    points = _box_points(random=random, dim=3, inner=inner, side=side)
     return _triangulate(points, shuffle, seed)
 
 
 def _box_points(
     random: np.random.Generator, dim: int, inner: int, side: int
 ) -> NDArray[np.float64]:
-    """Random points inside, ``side`` a direction on the sides and edges, and the corners."""
-    found = [random.random((inner, dim))]
+    """Random points inside, ``side`` a direction on sides and edges, and the corners."""
+    pieces = [random.random((inner, dim))]
     # Each axis is free (2), at its low end (0) or at its high end (1).
     for place in np.ndindex(*[3] * dim):
         free = [axis for axis in range(dim) if place[axis] == 2]
@@ -215,8 +235,8 @@ def _box_points(
             points = np.empty((side ** len(free), dim))
             points[:] = place
             points[:, free] = random.random((len(points), len(free)))
-            found.append(points)
-    return np.concatenate(found)
+            pieces.append(points)
+    return np.concatenate(pieces)
 
 
 def _triangulate(points: NDArray[np.float64], shuffle: bool, seed: int) -> Mesh:
@@ -227,8 +247,11 @@ def _triangulate(points: NDArray[np.float64], shuffle: bool, seed: int) -> Mesh:
     cells = Delaunay(points).simplices
     volume = _volume(points, cells)
     # Four points of one side make a cell without volume.
-    cells, volume = cells[volume != 0], volume[volume != 0]
+    cells = cells[volume != 0]
+    volume = volume[volume != 0]
+    # Swap two nodes of each cell that is inside out.
     cells[volume < 0, :2] = cells[volume < 0, 1::-1]
+    # Nodes that no cell has left with the flat cells: number the others anew.
     used = np.zeros(len(points), np.bool_)
     used[cells] = True
     cells = (np.cumsum(used) - 1)[cells]
@@ -239,7 +262,7 @@ def _triangulate(points: NDArray[np.float64], shuffle: bool, seed: int) -> Mesh:
 
 
 def _spatial_order(points: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Row by row of a grid with one or two points a square, so that unshuffled means local."""
+    """Points row by row, one or two a square of a grid, so that unshuffled means local."""
     dim = points.shape[1]
     # the fewest rows whose squares, or cubes, are as many as the points
     rows = next(k for k in count(1) if k**dim >= len(points))

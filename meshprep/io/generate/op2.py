@@ -1,7 +1,7 @@
 """The airfoil as OP2's program has it: edges are sets, with OP2's maps, data and constants.
 
-The text grid is what OP2's ``naca0012.m`` writes, and the HDF5 file what its ``convert_mesh``
-makes of that.
+The text grid is what OP2's ``naca0012.m`` writes, and the HDF5 file what its
+``convert_mesh`` makes of that.
 """
 
 from math import pi, sqrt
@@ -11,8 +11,8 @@ import numpy as np
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ...topology import derive
+from ..op2.grid import DECIMALS, MAPS, SETS
 from ..op2.layout import CONSTANTS, NOTES, Op2Notes
-from ..op2_grid import DECIMALS, MAPS, SETS
 
 # OP2's file has so many digits behind the point, and its sums depend on them.
 _DIGITS = 6
@@ -20,35 +20,60 @@ _MAP_NAMES = ("pcell", "pedge", "pecell", "pbedge", "pbecell")
 
 
 def op2_grid(mesh: Mesh) -> Mesh:
-    """The four sets of OP2's Airfoil, of a mesh by :func:`~meshprep.io.generate.airfoil.airfoil`.
+    """The four sets of OP2's Airfoil, from :func:`~meshprep.io.generate.airfoil.airfoil`.
 
-    Nodes of an edge stand the other way round than in derived edges: with (dx, dy) from the second
-    to the first, (dy, -dx) points out of the first cell, as OP2's kernels want it.
+    Nodes of an edge stand the other way round than in derived edges: with (dx, dy) from the
+    second to the first, (dy, -dx) points out of the first cell, as OP2's kernels want it.
     """
-    wanted = [f"{s}->{t}" for s in ("edges", "boundary_edges") for t in ("cells", "nodes")]
-    full = derive(mesh, wanted)
-    tag, points = full.tag("physical", "boundary_edges"), mesh.coordinates
+    map_names = [
+        "edges->cells",
+        "edges->nodes",
+        "boundary_edges->cells",
+        "boundary_edges->nodes",
+    ]
+    full = derive(mesh, map_names)
+    tag = full.tag("physical", "boundary_edges")
+    points = mesh.coordinates
     assert tag is not None
     assert points is not None
     maps = []
     for name in MAPS:
         source, _, target = name.partition("->")
         table = full.map(name.replace("bedges", "boundary_edges")).table
-        turned = table[:, ::-1] if target == "nodes" and source != "cells" else table
-        maps.append(SetMap(name, source, target, np.ascontiguousarray(turned)))
+        if target == "nodes" and source != "cells":
+            # OP2 takes (dx, dy) from the second node of an edge to the first.
+            turned = table[:, ::-1]
+        else:
+            turned = table
+        maps.append(
+            SetMap(
+                name=name,
+                from_set=source,
+                to_set=target,
+                table=np.ascontiguousarray(turned),
+            )
+        )
+    # Round the coordinates to the digits that the text of a grid has.
     sizes = {m.from_set: m.size for m in maps} | {"nodes": len(points)}
     dats = [
         Dat("coordinates", "nodes", np.round(points[:, :2], _DIGITS) + 0.0),
         Dat("bound", "bedges", tag.first_ids().astype(np.int32)),
     ]
-    return Mesh([ElementSet(s, sizes[s]) for s in SETS], maps, dats, extras={DECIMALS: _DIGITS})
+    return Mesh(
+        sets=[ElementSet(s, sizes[s]) for s in SETS],
+        maps=maps,
+        dats=dats,
+        extras={DECIMALS: _DIGITS},
+    )
 
 
 def op2_hdf5(mesh: Mesh) -> Mesh:
-    """:func:`op2_grid` with the state and the constants that OP2's program reads from HDF5."""
-    grid, constants = op2_grid(mesh), _constants()
+    """:func:`op2_grid` with the state and constants that OP2's program reads from HDF5."""
+    grid = op2_grid(mesh)
+    constants = _constants()
     n = grid.size("cells")
-    bound, points = grid.dat("bound", "bedges"), grid.coordinates
+    bound = grid.dat("bound", "bedges")
+    points = grid.coordinates
     assert bound is not None
     assert points is not None
     state = {"p_q": np.tile(constants["qinf"], (n, 1)), "p_adt": np.zeros((n, 1))}
@@ -56,21 +81,25 @@ def op2_hdf5(mesh: Mesh) -> Mesh:
     dats = [Dat("p_x", "nodes", points), Dat("p_bound", "bedges", bound.values[:, None])]
     dats += [Dat(name, "cells", values) for name, values in state.items()]
     paths = dict(zip(MAPS, _MAP_NAMES, strict=True))
-    notes = Op2Notes({}, paths, {}, 0, _image(constants))
+    notes = Op2Notes(sets={}, maps=paths, dats={}, base=0, rest=_image(constants))
     extras = {NOTES: notes, CONSTANTS: tuple(constants)}
-    return Mesh(grid.sets.values(), grid.maps.values(), dats, extras=extras)
+    return Mesh(sets=grid.sets.values(), maps=grid.maps.values(), dats=dats, extras=extras)
 
 
 def _constants() -> dict[str, np.ndarray]:
     """Of the gas and the free stream, from single precision as in OP2's program."""
     gam, cfl, eps, mach = (float(np.float32(v)) for v in (1.4, 0.9, 0.05, 0.4))
     speed = sqrt(gam) * mach
-    found = {
-        **{"gam": [gam], "gm1": [gam - 1.0], "cfl": [cfl], "eps": [eps], "mach": [mach]},
+    constants = {
+        "gam": [gam],
+        "gm1": [gam - 1.0],
+        "cfl": [cfl],
+        "eps": [eps],
+        "mach": [mach],
         "alpha": [3.0 * (pi / 4) / 45.0],
         "qinf": [1.0, speed, 0.0, 1.0 / (gam - 1.0) + 0.5 * speed * speed],
     }
-    return {name: np.array(values) for name, values in found.items()}
+    return {name: np.array(values) for name, values in constants.items()}
 
 
 def _image(constants: dict[str, np.ndarray]) -> bytes:

@@ -13,14 +13,20 @@ from meshprep_runtime.types.maps import distinct
 
 from ...mesh import Dat, ElementSet, IndexList, Mesh, Tag
 from ...mesh.cells import node_count, shape_of
+from ...mesh.model import GMSH_ENTITY
 from .types import NUMBER_OF
 
 VERSIONS = ("2.2", "4.1")
-# Sections that hold no number of a node or element, text in every mode: carried as they are.
+# Sections that hold no number of a node or element, text in every mode: carried as they
+# are.
 KEPT_SECTIONS = ("Comments", "InterpolationScheme")
-ENTITY_DIM, ENTITY_TAG = "gmsh:entity_dim", "gmsh:entity_tag"
+ENTITY_DIM, ENTITY_TAG = GMSH_ENTITY
+# Where nodes lie on the curve, surface or volume that they are on: (n, 3), 0 for what it
+# has not.
+PARAMETRIC = "gmsh:parametric"
 PERIODIC = "gmsh:periodic"
-# Names that mean something else on a mesh: values of such a name carry it in this attribute.
+# Names that mean something else on a mesh: values of such a name carry it in this
+# attribute.
 RESERVED = ("label", "coordinates")
 NAME, SECTION, STRINGS, REALS, INTEGERS = (
     f"gmsh:{what}" for what in ("name", "section", "strings", "reals", "integers")
@@ -31,15 +37,22 @@ ATTRIBUTES = (NAME, SECTION, STRINGS, REALS, INTEGERS)
 def source(mesh: Mesh) -> Mapping[str, Any]:
     """What the Gmsh reader left in the extras; empty for a mesh from elsewhere."""
     found = mesh.extras.get("gmsh")
-    return found if isinstance(found, Mapping) else {}
+    if isinstance(found, Mapping):
+        return found
+    return {}
 
 
 def target(mesh: Mesh, version: str | None, binary: bool | None) -> tuple[str, bool]:
     """Version and mode to write: as asked, else as in the file that the mesh came from."""
     info = source(mesh)
-    version = str(info.get("version", "4.1")) if version is None else str(version)
+    if version is None:
+        version = str(info.get("version", "4.1"))
+    else:
+        version = str(version)
     if version not in VERSIONS:
-        raise MeshprepError(f"MSH version '{version}' is unknown: use {' or '.join(VERSIONS)}")
+        raise MeshprepError(
+            f"MSH version '{version}' is unknown: use {' or '.join(VERSIONS)}"
+        )
     return version, bool(info.get("binary", True)) if binary is None else bool(binary)
 
 
@@ -71,11 +84,15 @@ class FileLayout:
     cell_label: dict[str, NDArray[np.int64]]  # by set, (n,)
     # Where the file has a place for them.
     node_entity: NodeEntity | None
+    parametric: Dat | None
+    partitioned: bool  # whether the partitions of cells are those of their entities
     lost: tuple[str, ...]  # what is written nowhere
 
 
-def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None) -> list[str]:
-    """What of this mesh a file of this version cannot carry, in a few words each.
+def losses(
+    mesh: Mesh, *, version: str | None = None, binary: bool | None = None
+) -> list[str]:
+    """What of this mesh is not written to a file of this version, in a few words each.
 
     Version and mode are those of the file that the mesh came from where they are left out.
     """
@@ -84,55 +101,100 @@ def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None
 
 def find_layout(mesh: Mesh, version: str) -> FileLayout:
     """Decide where everything goes. O(size)."""
+    # Choose the sets of cells that Gmsh has types for.
     fit = (s for s in mesh.cell_sets if s.size and s.cell_type in NUMBER_OF)
     arity = {s.name: node_count(str(s.cell_type)) for s in fit}
-    cells = tuple(s for s in mesh.cell_sets if arity.get(s.name) == mesh.cell_map(s.name).arity)
-    lost, dims = [], [shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size]
+    cells = tuple(
+        s for s in mesh.cell_sets if arity.get(s.name) == mesh.cell_map(s.name).arity
+    )
+    lost = []
+    dims = [shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size]
     for s in (s for s in mesh.cell_sets if s.size and s not in cells):
         if shape_of(str(s.cell_type)).dim == max(dims):
             raise MeshprepError(
-                f"the format has no cells of type '{s.cell_type}': use another format"
+                f"cells of type '{s.cell_type}' are not written to this format: use "
+                "another format"
             )
         lost.append(f"cells of type '{s.cell_type}'")
     held = {s.name for s in cells}
-    entity = _native(mesh, held, "entity", lambda t: not (t.names or _several(t).size))
-    entity = {name: t for name, t in entity.items() if _fits_int(t.group_id)}
-    # In MSH 4.1 they are values.
-    fits = version == "2.2"
-    partition = _native(
-        mesh, held, "partition", lambda t: fits and _fits_int(t.group_id) and not t.names
+    # Give cells their entities, partitions and physical groups, from tags that fit.
+    entity = _native(
+        mesh=mesh,
+        held=held,
+        name="entity",
+        fits=lambda t: not (t.names or _several(t).size),
     )
+    entity = {name: t for name, t in entity.items() if _fits_int(t.group_id)}
+    # MSH 2.2 has partitions of elements, 4.1 of entities: there others are values.
+    partition = _native(
+        mesh=mesh,
+        held=held,
+        name="partition",
+        fits=lambda t: _fits_int(t.group_id) and not t.names,
+    )
+    partitioned = version == "4.1" and _are_of_entities(
+        mesh=mesh, cells=cells, entity=entity, partition=partition
+    )
+    if version == "4.1" and not partitioned:
+        partition = {}
     name = _physical_name(mesh, held)
-    physical = _same_names(_native(mesh, held, name, _is_physical), cells)
-    placed = [*entity.values(), *partition.values(), *physical.values()]
-    tags = tuple(t for t in mesh.tags if not any(t is p for p in placed))
+    physical = _same_names(
+        _native(mesh=mesh, held=held, name=name, fits=_is_physical), cells
+    )
+    placed = {id(t) for t in (*entity.values(), *partition.values(), *physical.values())}
+    tags = tuple(t for t in mesh.tags if id(t) not in placed)
+    # Values that say where nodes lie, and numbers, have places of their own.
     dats = tuple(d for d in mesh.dats if (d.name, d.set) != ("coordinates", "nodes"))
-    node_entity = _node_entity(mesh) if version == "4.1" else None
-    if node_entity is not None:
-        dats = tuple(d for d in dats if d.set != "nodes" or d.name not in (ENTITY_DIM, ENTITY_TAG))
+    node_entity, parametric = _node_places(mesh, version)
+    if node_entity is None:
+        placing = []
+    else:
+        placing = [ENTITY_DIM, ENTITY_TAG]
+    placing += [] if parametric is None else [PARAMETRIC]
+    dats = tuple(d for d in dats if d.set != "nodes" or d.name not in placing)
     labels = {d.set: d for d in dats if d.name == "label" and d.set in {"nodes", *held}}
-    dats = tuple(d for d in dats if not any(d is x for x in labels.values()))
+    label_ids = {id(label) for label in labels.values()}
+    dats = tuple(d for d in dats if id(d) not in label_ids)
     kept_tags = tuple(t for t in tags if not any(_tag_problems(t, held)))
     kept_dats = tuple(d for d in dats if not any(_dat_problems(d, held)))
     valued = {t.set for t in kept_tags} | {d.set for d in kept_dats}
-    node_label, cell_label, problems = _labels(mesh, cells, labels, version, valued)
+    node_label, cell_label, problems = _writable_labels(
+        mesh=mesh, cells=cells, labels=labels, version=version, valued=valued
+    )
+    # Name all that has no place.
     lost += problems
-    lost += [p for t in tags for p in _tag_problems(t, held)]
+    for tag in tags:
+        lost += _tag_problems(tag, held)
     for d in dats:
         lost += _dat_problems(d, held)
-        lost += [f"attribute '{k}' of values '{d.name}'" for k in d.attrs if k not in ATTRIBUTES]
+        lost += [
+            f"attribute '{k}' of values '{d.name}'" for k in d.attrs if k not in ATTRIBUTES
+        ]
     unfit = (t for t in physical.values() if not all(map(is_text, t.names.values())))
     lost += [f"names of groups '{t.name}' that {UNFIT}" for t in unfit]
-    unused = [n for table in source(mesh).get("names", {}).values() for n in table.values()]
-    lost += [f"names of groups without cells that {UNFIT}"] if not all(map(is_text, unused)) else []
+    for names_of_unused in source(mesh).get("names", {}).values():
+        if not all(map(is_text, names_of_unused.values())):
+            lost.append(f"names of groups without cells that {UNFIT}")
+            break
     lost += [f"index list '{i.name}'" for i in mesh.lists if not is_periodic(i)]
     sections = (name for name, _ in source(mesh).get("sections", ()))
     lost += [f"section ${name}" for name in sections if name not in KEPT_SECTIONS]
     if version == "2.2" and source(mesh).get("entities"):
         lost.append("boxes, boundaries and own groups of entities (MSH 2.2)")
     return FileLayout(
-        *(cells, physical, entity, partition, name, kept_tags, kept_dats),
-        *(node_label, cell_label, node_entity, tuple(dict.fromkeys(lost))),
+        cells=cells,
+        physical=physical,
+        entity=entity,
+        partition=partition,
+        physical_name=name,
+        tags=kept_tags,
+        dats=kept_dats,
+        node_label=node_label,
+        cell_label=cell_label,
+        node_entity=node_entity,
+        parametric=parametric,
+        partitioned=partitioned,
+        lost=tuple(dict.fromkeys(lost)),
     )
 
 
@@ -144,8 +206,35 @@ def is_text(text: str) -> bool:
         return False
 
 
-def _native(mesh: Mesh, held: set[str], name: str, fits: Callable[[Tag], bool]) -> dict[str, Tag]:
+def _native(
+    mesh: Mesh, held: set[str], name: str, fits: Callable[[Tag], bool]
+) -> dict[str, Tag]:
     return {t.set: t for t in mesh.tags if t.name == name and t.set in held and fits(t)}
+
+
+def _are_of_entities(
+    mesh: Mesh,
+    cells: Sequence[ElementSet],
+    entity: Mapping[str, Tag],
+    partition: Mapping[str, Tag],
+) -> bool:
+    """Whether entities have partitions, and cells only those of theirs. O(n log n)."""
+    partitions_of_entity = {
+        (e.dim, e.tag): e.partitions for e in source(mesh).get("entities", ())
+    }
+    if not any(partitions_of_entity.values()):
+        return False
+    for s in cells:
+        dim = shape_of(str(s.cell_type)).dim
+        nothing = Tag.from_ids("", s.name, np.zeros(s.size, np.int64))
+        on = entity.get(s.name, nothing)
+        parts = partition.get(s.name, nothing)
+        pairs = np.unique(np.stack([on.values, parts.values]), axis=1)
+        for row, part_row in pairs.T.tolist():
+            own = (*on.groups(row), 0)[0]
+            if partitions_of_entity.get((dim, own), ()) != parts.groups(part_row):
+                return False
+    return True
 
 
 def _physical_name(mesh: Mesh, held: set[str]) -> str:
@@ -190,23 +279,56 @@ def _tag_problems(t: Tag, held: set[str]) -> Iterator[str]:
             yield f"groups '{t.name}' on '{t.set}'"
     elif not all(is_text(text) for text in (t.name, *t.names.values())):
         yield f"groups '{t.name}' on '{t.set}' (names that {UNFIT})"
-    elif _several(t).size or not t.group_id.all() or (np.abs(t.group_id) > EXACT_LIMIT).any():
+    elif (
+        _several(t).size or not t.group_id.all() or (np.abs(t.group_id) > EXACT_LIMIT).any()
+    ):
         yield f"groups '{t.name}' on '{t.set}' (several of an element, 0, or beyond 2^53)"
 
 
 def _dat_problems(d: Dat, held: set[str]) -> Iterator[str]:
-    what = f"values '{d.name}' on '{d.set}'"
+    subject = f"values '{d.name}' on '{d.set}'"
     if d.set not in {"nodes", *held}:
-        yield what
+        yield subject
     elif d.values.dtype.kind not in "biuf" or d.values.dtype.itemsize > 8:
-        yield f"{what} of type {d.values.dtype}"
+        yield f"{subject} of type {d.values.dtype}"
     elif not is_text(d.name):
-        yield f"{what} (names that {UNFIT})"
+        yield f"{subject} (names that {UNFIT})"
     elif d.values.dtype.kind in "iu" and d.values.dtype.itemsize == 8 and d.values.size:
         if int(d.values.max()) > EXACT_LIMIT or int(d.values.min()) < -EXACT_LIMIT:
-            yield f"{what} (whole numbers beyond 2^53)"
+            yield f"{subject} (whole numbers beyond 2^53)"
     elif d.name in RESERVED:
-        yield f"{what} (the name has another meaning)"
+        yield f"{subject} (the name has another meaning)"
+
+
+def _node_places(mesh: Mesh, version: str) -> tuple[NodeEntity | None, Dat | None]:
+    """Entities of the nodes, and where these lie on them, as far as a file can say so.
+
+    MSH 2 has entities of nodes only beside their places.
+    """
+    entity = _node_entity(mesh)
+    places = mesh.dat(PARAMETRIC, "nodes")
+    if entity is None:
+        return None, None
+    if places is not None:
+        held = places.index
+        if held is None:
+            held = np.arange(mesh.size("nodes"), dtype=np.int32)
+        dim = entity[0][held]
+        if version == "2.2":
+            # there all nodes of curves and surfaces have them, and no others
+            fits = np.array_equal(np.flatnonzero(np.isin(entity[0], (1, 2))), held)
+        else:
+            fits = bool((dim > 0).all())
+        beyond = np.arange(3) >= dim[:, None]
+        values = places.values
+        fits = fits and values.shape == beyond.shape and values.dtype == np.float64
+        if fits and not values[beyond].any():
+            places = places
+        else:
+            places = None
+    if version == "2.2" and places is None:
+        return None, None
+    return entity, places
 
 
 def _node_entity(mesh: Mesh) -> NodeEntity | None:
@@ -218,42 +340,62 @@ def _node_entity(mesh: Mesh) -> NodeEntity | None:
     for d in (dim, tag):
         if d.index is not None or d.values.ndim != 1 or d.values.dtype.kind not in "iu":
             return None
-        low, high = (0, 3) if d is dim else (-INT_LIMIT, INT_LIMIT)
+        if d is dim:
+            low, high = (0, 3)
+        else:
+            low = -INT_LIMIT
+            high = INT_LIMIT
         if d.values.size and not (low <= d.values.min() and d.values.max() <= high):
             return None
     return dim.values, tag.values
 
 
-def _labels(
+def _writable_labels(
     mesh: Mesh,
     cells: Sequence[ElementSet],
     labels: dict[str, Dat],
     version: str,
     valued: set[str],
 ) -> tuple[NDArray[np.int64] | None, dict[str, NDArray[np.int64]], list[str]]:
-    """Numbers of nodes and cells that can be written as they are; what is lost of the others.
+    """Numbers of nodes and cells that can be written as they are, and what is lost.
 
-    ``valued`` are the sets with values. The one set of cells without numbers has 1, 2, 3, ...
+    ``valued`` are the sets with values. The one set of cells without numbers has 1, 2, 3,
+    ...
     """
-    limit = INT_LIMIT if version == "2.2" or valued else NUMBER_LIMIT
+    if version == "2.2" or valued:
+        # MSH 2.2 has numbers of 32 bits, and so have the rows of values in any version.
+        limit = INT_LIMIT
+    else:
+        limit = NUMBER_LIMIT
     lost = []
-    node, cell = None, {name: d for name, d in labels.items() if name != "nodes"}
+    node = None
+    cell = {name: d for name, d in labels.items() if name != "nodes"}
     if "nodes" in labels:
         values = labels["nodes"].values
         if _are_numbers(labels["nodes"], limit) and distinct(values).size == values.size:
             node = values.astype(np.int64)
         else:
             lost.append("node numbers (some occur twice or are out of range)")
-    found = {name: d.values.astype(np.int64) for name, d in cell.items() if _are_numbers(d, limit)}
+    label_of_set = {
+        name: d.values.astype(np.int64)
+        for name, d in cell.items()
+        if _are_numbers(d, limit)
+    }
     missing = [s for s in cells if s.name not in cell]
     for s in missing[:1] if cell else ():
-        found[s.name] = np.arange(1, s.size + 1)
+        label_of_set[s.name] = np.arange(1, s.size + 1)
     # Numbers that occur twice harm only where sections refer to them, or some are made up.
     refer = valued - {"nodes"} or missing or any(t.name == "partition" for t in mesh.tags)
-    both = np.concatenate([*found.values(), np.empty(0, np.int64)])
-    if cell and (len(found) < len(cells) or (refer and distinct(both).size < both.size)):
-        return node, {}, [*lost, "cell numbers (some are missing, occur twice or out of range)"]
-    return node, found, lost
+    both = np.concatenate([*label_of_set.values(), np.empty(0, np.int64)])
+    if cell and (
+        len(label_of_set) < len(cells) or (refer and distinct(both).size < both.size)
+    ):
+        return (
+            node,
+            {},
+            [*lost, "cell numbers (some are missing, occur twice or out of range)"],
+        )
+    return node, label_of_set, lost
 
 
 def _are_numbers(d: Dat, limit: int) -> bool:

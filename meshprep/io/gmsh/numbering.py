@@ -1,6 +1,7 @@
 """From the numbers of a file to positions, and distinct values.
 
-MSH 2 repeats an element for each of its physical groups: :func:`merge_copies` makes them one cell.
+MSH 2 repeats an element for each of its physical groups: :func:`merge_copies` makes them
+one cell.
 """
 
 from collections.abc import Sequence
@@ -37,17 +38,23 @@ class Lookup:
         O(n), or O(n log n) where the numbers are spread widely.
         """
         if self.keys.size:
+            # Numbers spread widely are looked up among the sorted ones, others in a
+            # table.
             at = np.minimum(np.searchsorted(self.keys, numbers), self.size - 1)
             return np.where(self.keys[at] == numbers, self.order[at], np.int32(-1))
         return self.table.take(numbers - self.low, mode="clip")
 
-    def find_all(self, numbers: NDArray[np.integer], where: str, what: str, advice: str) -> Int32s:
-        """As :meth:`find`; raises MeshprepError where one is missing in the section ``what``."""
-        at = self.find(numbers)
-        if at.size and at.min() < 0:
-            missing = numbers.reshape(-1)[np.argmax(at.reshape(-1) < 0)]
-            raise MeshprepError(f"{where}: {what} {missing} is not in ${what.title()}s: {advice}")
-        return at
+    def find_all(
+        self, numbers: NDArray[np.integer], where: str, what: str, advice: str
+    ) -> Int32s:
+        """Positions as by :meth:`find`; raises MeshprepError where ``what`` lacks one."""
+        rows = self.find(numbers)
+        if rows.size and rows.min() < 0:
+            missing = numbers.reshape(-1)[np.argmax(rows.reshape(-1) < 0)]
+            raise MeshprepError(
+                f"{where}: {what} {missing} is not in ${what.title()}s: {advice}"
+            )
+        return rows
 
 
 def make_lookup(numbers: Int64s) -> tuple[Lookup, int]:
@@ -55,26 +62,58 @@ def make_lookup(numbers: Int64s) -> tuple[Lookup, int]:
 
     O(n) where they lie within a range of a few n, else O(n log n).
     """
-    n, plain = numbers.size, is_range(numbers, 1)
-    none32, none64 = np.full(1, -1, np.int32), np.empty(0, np.int64)
+    n = numbers.size
+    plain = is_range(numbers, 1)
+    none32 = np.full(1, -1, np.int32)
+    none64 = np.empty(0, np.int64)
     if plain:
         table = np.arange(-1, n + 1, dtype=np.int32)
         table[-1] = -1
-        return Lookup(0, table, none64, none32, n, plain), -1
-    low, high = int(numbers.min()), int(numbers.max())
+        return Lookup(
+            low=0,
+            table=table,
+            keys=none64,
+            order=none32,
+            size=n,
+            plain=plain,
+        ), -1
+    # Numbers that lie close together have a table by number.
+    low = int(numbers.min())
+    high = int(numbers.max())
     if high - low < 4 * n + 1024:
         low -= 1
         table = np.full(high - low + 2, -1, dtype=np.int32)
         # From the last to the first, which stays.
         table[numbers[::-1] - low] = np.arange(n)[::-1]
         again = np.flatnonzero(table[numbers - low] != np.arange(n))
-        twice = int(again[-1]) if again.size else -1
-        return Lookup(low, table, none64, none32, n, plain), twice
+        if again.size:
+            twice = int(again[-1])
+        else:
+            twice = -1
+        return Lookup(
+            low=low,
+            table=table,
+            keys=none64,
+            order=none32,
+            size=n,
+            plain=plain,
+        ), twice
+    # Others are looked up in their sorted order.
     order = np.argsort(numbers, kind="stable").astype(np.int32)
     keys = numbers[order]
     equal = np.flatnonzero(keys[1:] == keys[:-1])
-    twice = int(order[equal[0] + 1]) if equal.size else -1
-    return Lookup(low, none32, keys, order, n, plain), twice
+    if equal.size:
+        twice = int(order[equal[0] + 1])
+    else:
+        twice = -1
+    return Lookup(
+        low=low,
+        table=none32,
+        keys=keys,
+        order=order,
+        size=n,
+        plain=plain,
+    ), twice
 
 
 def is_range(numbers: Int64s, low: int) -> bool:
@@ -83,7 +122,7 @@ def is_range(numbers: Int64s, low: int) -> bool:
 
 
 def unused(taken: Sequence[Int64s], n: int, limit: int) -> Int64s:
-    """``n`` numbers that are not taken: behind the highest, or in the gaps where past ``limit``."""
+    """``n`` unused numbers: after the highest, or in gaps if that passes ``limit``."""
     highest = max((int(t.max()) for t in taken if t.size), default=0)
     if highest + n <= limit:
         return np.arange(highest + 1, highest + n + 1, dtype=np.int64)
@@ -92,7 +131,7 @@ def unused(taken: Sequence[Int64s], n: int, limit: int) -> Int64s:
 
 
 class Distinct(NamedTuple):
-    """Distinct values in rising order, the place of every entry among them, and its first one."""
+    """Distinct values in rising order, each entry's index among them, and first uses."""
 
     values: Int64s
     place: Int32s
@@ -107,9 +146,12 @@ def distinct(ids: NDArray[np.integer]) -> Distinct:
     if ids.size == 0:
         nothing = np.empty(0, dtype=np.int64)
         return Distinct(nothing, np.empty(0, dtype=np.int32), nothing)
-    low, high = int(ids.min()), int(ids.max())
+    low = int(ids.min())
+    high = int(ids.max())
     if low == high:
-        return Distinct(np.array([low]), np.zeros(ids.size, np.int32), np.zeros(1, np.int64))
+        return Distinct(
+            np.array([low]), np.zeros(ids.size, np.int32), np.zeros(1, np.int64)
+        )
     copy: Int64s = np.asarray(ids, dtype=np.int64)
     if high - low < 2 * copy.size + 1024:
         first = np.full(high - low + 1, -1, dtype=np.int64)
@@ -123,23 +165,27 @@ def distinct(ids: NDArray[np.integer]) -> Distinct:
 
 def distinct_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> Distinct:
     """Distinct rows of (a, b): ``values`` has the shape (m, 2)."""
-    one, other = distinct(a), distinct(b)
+    # Number the pairs by the places of both values, so that they fit into one number
+    # each.
+    of_a = distinct(a)
+    other = distinct(b)
     width = max(other.values.size, 1)
     if other.values.size == 1:
-        rows = np.stack([one.values, np.full_like(one.values, other.values[0])], axis=1)
-        return Distinct(rows, one.place, one.first)
-    both = distinct(one.place * np.int64(width) + other.place)
+        rows = np.stack([of_a.values, np.full_like(of_a.values, other.values[0])], axis=1)
+        return Distinct(rows, of_a.place, of_a.first)
+    both = distinct(of_a.place * np.int64(width) + other.place)
     keys = both.values
-    rows = np.stack([one.values[keys // width], other.values[keys % width]], axis=1)
+    rows = np.stack([of_a.values[keys // width], other.values[keys % width]], axis=1)
     return Distinct(rows, both.place, both.first)
 
 
 def distinct_lists(
     start: Int64s, count: Int64s, flat: Int64s
 ) -> tuple[list[tuple[int, ...]], Int32s]:
-    """Distinct lists among ``flat[start[i]:start[i] + count[i]]``, and the place of each."""
+    """Distinct lists among ``flat[start[i]:start[i] + count[i]]``, and each one's index."""
     if not count.any():
         return [()] if count.size else [], np.zeros(count.size, np.int32)
+    # Compare lists as rows of one length, with their lengths before them.
     column = np.arange(count.max())
     at = np.minimum(start[:, None] + column, flat.size - 1)
     table = np.where(column < count[:, None], flat[at], 0)
@@ -158,31 +204,36 @@ def one_each(unique: Int64s, place: Int32s) -> GroupTable:
 def merge_copies(cells: RawCells, part: Int32s) -> tuple[Int64s | None, GroupTable]:
     """Which cell each element belongs to, and the physical groups of the cells.
 
-    Elements of the same nodes, entity and partitions (``part``: a number for each list of these)
-    are one cell where their groups differ; a true duplicate (the same group as well, or none) stays
-    a cell of its own. Cells are numbered by their first element; the numbers are None where every
-    element is a cell of its own. The groups have one row a cell. Expected O(n log n).
+    Elements of the same nodes, entity and partitions (``part``: a number for each list of
+    these) are one cell where their groups differ; a true duplicate (the same group as well,
+    or none) stays a cell of its own. Cells are numbered by their first element; the numbers
+    are None where every element is a cell of its own. The groups have one row a cell.
+    Expected O(n log n).
     """
     assert cells.physical is not None
-    physical, n = cells.physical, cells.physical.size
-    unique, place, _ = distinct(physical)
+    n = cells.physical.size
+    physical = cells.physical
+    unique, group_index, _ = distinct(physical)
     assignment = distinct_pairs(cells.entity, part)
-    if len(distinct_pairs(assignment.place, place).values) == len(assignment.values):
+    if len(distinct_pairs(assignment.place, group_index).values) == len(assignment.values):
         # Every entity has one group, so that no element can be a copy of another.
-        return None, one_each(unique, place)
-    equal = 2 * first_equal(np.column_stack([assignment.place, cells.nodes])) + (physical == 0)
+        return None, one_each(unique, group_index)
+    equal = 2 * first_equal(np.column_stack([assignment.place, cells.nodes])) + (
+        physical == 0
+    )
     # The k-th of equal elements with one group belongs to the k-th cell of these nodes.
     same = distinct_pairs(equal, physical).place
     order = np.argsort(same, kind="stable")
     count = np.bincount(same)
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n) - np.repeat(np.cumsum(count) - count, count)
-    found = distinct_pairs(equal, rank)
-    cell = np.argsort(np.argsort(found.first))[found.place]
-    if len(found.values) == n:
-        return None, one_each(unique, place)
+    pairs = distinct_pairs(equal, rank)
+    cell = np.argsort(np.argsort(pairs.first))[pairs.place]
+    if len(pairs.values) == n:
+        return None, one_each(unique, group_index)
+    # List the groups of each cell in the order of its elements; 0 is none.
     rows = np.argsort(cell, kind="stable")
     rows = rows[physical[rows] != 0]
-    count = np.bincount(cell[rows], minlength=len(found.values))
+    count = np.bincount(cell[rows], minlength=len(pairs.values))
     lists, values = distinct_lists(np.cumsum(count) - count, count, physical[rows])
     return cell, GroupTable.of(lists, values)

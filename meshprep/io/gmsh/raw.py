@@ -16,17 +16,22 @@ class Entity:
     box: tuple[float, ...]  # three numbers for a point, else the six of the bounding box
     physical: tuple[int, ...] = ()
     bounding: tuple[int, ...] = ()  # signed numbers of the entities that bound it
+    # Of a piece of another entity: the partitions that own it, and that entity.
     partitions: tuple[int, ...] = ()
+    parent: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, eq=False)
 class RawNodes:
-    """Nodes in the order of the file."""
+    """Nodes in the order of the mesh: that of the file, or of their numbers."""
 
     label: NDArray[np.int64]  # (n,)
     points: NDArray[np.float64]  # (n, 3)
-    # (m, 4): dimension and number of the entity, 0, number of nodes.
-    runs: NDArray[np.int64] | None = None
+    # (2, n): dimension and number of the entity of each, where the file says it.
+    entity: NDArray[np.int32] | None = None
+    # (n, 3), 0 where an entity has fewer dimensions, and which nodes have them, (n,).
+    parametric: NDArray[np.float64] | None = None
+    has_parametric: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +51,7 @@ class RawCells:
 
 @dataclass(frozen=True, eq=False)
 class RawElements:
-    """All cells by type, and numbers among which are the partitions that MSH 2 gives them."""
+    """All cells by type, with their numbers; MSH 2 keeps partitions among the tags."""
 
     cells: tuple[RawCells, ...]
     parts: NDArray[np.int64]
@@ -64,7 +69,8 @@ class RawField:
     values: NDArray[np.float64]  # (n, c)
 
 
-# Of two entities, what the attributes of an index list say, and pairs of nodes (slave, master).
+# Of two entities, what the attributes of an index list say, and pairs of nodes (slave,
+# master).
 RawPeriodic = tuple[dict[str, Any], NDArray[np.int64]]
 
 

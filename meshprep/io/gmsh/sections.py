@@ -1,4 +1,4 @@
-"""A position in a Gmsh file, and its small sections: header, names, entities, links, notes."""
+"""A position in a Gmsh file, and its small sections: header, names, entities, links."""
 
 import re
 from dataclasses import dataclass, field
@@ -19,7 +19,10 @@ GHOSTS = "ghost cells of partitions"
 
 
 class GmshCursor(Cursor):
-    """A position in a Gmsh file; ``nodes`` are those read so far, ``unread`` what was left out."""
+    """A position in a Gmsh file.
+
+    ``nodes`` holds the nodes read so far, ``unread`` the sections that were left out.
+    """
 
     def __init__(self, path: Path, data: UInt8s) -> None:
         super().__init__(path, data)
@@ -34,12 +37,13 @@ class GmshCursor(Cursor):
         if self.left == 0:
             return None
         start = self.pos
+        # A section stands between lines $NAME and $EndNAME.
         word = self.data[start : start + 64].tobytes().split(maxsplit=1)[0]
         name = word[1:].decode("ascii", "replace")
         if not word.startswith(b"$") or not name.isidentifier() or not name.isascii():
             raise self.error(
-                f"expected the begin of a section, such as $Nodes, found '{self.word(start)}': "
-                "repair the file"
+                "expected the begin of a section, such as $Nodes, found "
+                f"'{self.word(start)}': repair the file"
             )
         if name.startswith("End"):
             raise self.error(f"${name} closes nothing: repair the file")
@@ -70,7 +74,9 @@ class GmshCursor(Cursor):
         end = f"$End{self.section}".encode()
         stop = self._find(end, start)
         if stop < 0:
-            raise self.error(f"{end.decode()} is missing: the file is truncated, write it again")
+            raise self.error(
+                f"{end.decode()} is missing: the file is truncated, write it again"
+            )
         self.pos = stop
         return self.data[start:stop]
 
@@ -78,6 +84,7 @@ class GmshCursor(Cursor):
 def read_format(cursor: GmshCursor) -> None:
     """Read the body of $MeshFormat and set the cursor to version and mode."""
     start = cursor.pos
+    # The line is the version, 0 for text or 1 for binary, and the bytes of a size.
     words = cursor.line().split()
     if len(words) != 3:
         raise cursor.error("expected version, type and size: this is no Gmsh mesh", start)
@@ -90,16 +97,19 @@ def read_format(cursor: GmshCursor) -> None:
         )
     if kind not in ("0", "1") or size not in ("4", "8"):
         raise cursor.error(
-            f"file type {kind[:8]} with data of {size[:8]} bytes is unknown: repair the header",
+            f"file type {kind[:8]} with data of {size[:8]} bytes is unknown: repair the "
+            "header",
             start,
         )
     cursor.version = VERSIONS[version]
     if kind == "1":
+        # A binary file has the number 1 of four bytes here, which tells the order of
+        # bytes.
         one = cursor.data[cursor.pos : cursor.pos + 4].tobytes()
         if one != b"\1\0\0\0" or size != "8":
             raise cursor.error(
-                "only little-endian files with sizes of 8 bytes are read in binary: save the file "
-                "on such a machine, or as text"
+                "only little-endian files with sizes of 8 bytes are read in binary: save "
+                "the file on such a machine, or as text"
             )
         cursor.mode = LITTLE
         cursor.pos += 4
@@ -113,30 +123,48 @@ def decode(text: bytes) -> str:
         return text.decode("latin-1")
 
 
+# What stands before a name: a dimension, which MSH 2.0 leaves out, and the number of the
+# group.
+_BEFORE_NAME = re.compile(rb'\s*(?:([+-]?\d{1,18})\s+)?([+-]?\d{1,18})(?=["\s]|$)')
+NO_DIMENSION = -1
+
+
 def read_names(cursor: GmshCursor) -> dict[int, dict[int, str]]:
-    """The body of $PhysicalNames: dimension, number, name."""
+    """The body of $PhysicalNames: dimension (:data:`NO_DIMENSION` in 2.0), number, name."""
     n = cursor.count_line("names")
     names: dict[int, dict[int, str]] = {}
     for _ in range(n):
-        start = cursor.pos
-        with cursor.as_text():
-            dim, number = cursor.whole("a dimension"), cursor.whole("a physical group")
+        # A line is the dimension, the number of the group and its name in quotation
+        # marks.
+        start = cursor.pos = cursor.behind_blank(cursor.pos)
+        head = _BEFORE_NAME.match(cursor.line())
+        if head is None:
+            raise cursor.no_number(-1 - start, "a dimension and a physical group")
+        cursor.pos = start + head.end()
+        if head[1] is None:
+            dim = NO_DIMENSION
+        else:
+            dim = int(head[1])
+        number = int(head[2])
         name, rest = quoted(cursor)
-        if not 0 <= dim <= 3:
+        if head[1] is not None and not 0 <= dim <= 3:
             raise cursor.error(f"dimension {dim} is none of 0 to 3: repair the name", start)
         if rest:
             cursor.unread.append(f"'{rest}' behind the name '{name}' of a group")
         if names.setdefault(dim, {}).setdefault(number, name) != name:
-            raise cursor.error(
-                f"group {number} of dimension {dim} has two names: remove one", start
-            )
+            if dim == NO_DIMENSION:
+                which = ""
+            else:
+                which = f" of dimension {dim}"
+            raise cursor.error(f"group {number}{which} has two names: remove one", start)
     return names
 
 
 def quoted(cursor: GmshCursor) -> tuple[str, str]:
     """The text between quotation marks on the rest of a line, and what stands behind it.
 
-    As Gmsh reads it, the second mark ends the text; without marks all of the line is the text.
+    As Gmsh reads it, the second mark ends the text; without marks all of the line is the
+    text.
     """
     start = cursor.pos
     text = decode(cursor.line().strip())
@@ -162,26 +190,46 @@ def read_entities(cursor: GmshCursor, *, parts: bool = False) -> tuple[Entity, .
     """The body of $Entities, and the end of that of $PartitionedEntities. O(entities)."""
     numbers = [cursor.count(f"entities of dimension {dim}") for dim in range(4)]
     cursor.need(sum(numbers), 10, 36, "entities")
-    return tuple(_entity(cursor, dim, parts) for dim in range(4) for _ in range(numbers[dim]))
+    entities = []
+    for dim in range(4):
+        entities += [_entity(cursor, dim, parts) for _ in range(numbers[dim])]
+    return tuple(entities)
 
 
 def _entity(cursor: GmshCursor, dim: int, parts: bool) -> Entity:
+    # A record is the entity, for a part of another one its parent and partitions, the box
+    # (of a point its coordinates), its groups, and the entities that bound it.
     start = cursor.pos
     tag = cursor.whole("an entity")
     partitions: tuple[int, ...] = ()
+    parent = (0, 0)
     if parts:
-        cursor.ints(2, what="a parent entity")
-        partitions = _numbers(cursor, "partitions")
+        parent_dim, parent_tag = cursor.ints(2, what="a parent entity").tolist()
+        parent = parent_dim, parent_tag
+        partitions = _numbers_of_line(cursor, "partitions")
     box = tuple(cursor.doubles(3 if dim == 0 else 6, "a bounding box").tolist())
     if not np.isfinite(box).all():
-        raise cursor.error(f"the bounding box of entity {tag} is not finite: repair it", start)
+        raise cursor.error(
+            f"the bounding box of entity {tag} is not finite: repair it", start
+        )
     # 0 stands for no group
-    physical = tuple(filter(None, _numbers(cursor, "physical groups")))
-    bounding = _numbers(cursor, "bounding entities") if dim else ()
-    return Entity(dim, tag, box, physical, bounding, partitions)
+    physical = tuple(filter(None, _numbers_of_line(cursor, "physical groups")))
+    if dim:
+        bounding = _numbers_of_line(cursor, "bounding entities")
+    else:
+        bounding = ()
+    return Entity(
+        dim=dim,
+        tag=tag,
+        box=box,
+        physical=physical,
+        bounding=bounding,
+        partitions=partitions,
+        parent=parent,
+    )
 
 
-def _numbers(cursor: GmshCursor, what: str) -> tuple[int, ...]:
+def _numbers_of_line(cursor: GmshCursor, what: str) -> tuple[int, ...]:
     n = cursor.count(what)
     # Few as a rule: one at a time is faster than an array.
     if n < 8:
@@ -202,14 +250,20 @@ def _links(cursor: GmshCursor, *, old: bool) -> tuple[RawPeriodic, ...]:
     cursor.need(n, 10, 28, "periodic links")
     links = []
     for _ in range(n):
+        # A link is dimension and numbers of two entities, the transformation between
+        # them, and pairs of nodes.
         dim, slave, master = cursor.ints(3, what="a periodic link").tolist()
         if old:
             affine = _affine(cursor)
         else:
-            affine = tuple(cursor.doubles(cursor.count("affine values"), "affine values").tolist())
+            affine = tuple(
+                cursor.doubles(cursor.count("affine values"), "affine values").tolist()
+            )
         m = cursor.count("pairs of nodes")
         pairs = cursor.rows(m, 2, 0, size=True, what="pairs of nodes")[0]
-        links.append(({"dim": dim, "slave": slave, "master": master, "affine": affine}, pairs))
+        links.append(
+            ({"dim": dim, "slave": slave, "master": master, "affine": affine}, pairs)
+        )
     return tuple(links)
 
 
@@ -224,17 +278,20 @@ def _affine(cursor: GmshCursor) -> tuple[float, ...]:
     try:
         return tuple(float(w) for w in words[1:])
     except ValueError:
-        raise cursor.error("the numbers behind 'Affine' are none: repair them", start) from None
+        raise cursor.error(
+            "the numbers behind 'Affine' are none: repair them", start
+        ) from None
 
 
 @dataclass(eq=False)
 class GmshNotes:
     """The section that only meshprep writes: records of words, one a line."""
 
-    # ``entity DIM NEW OLD``: entity NEW was made from OLD (0: from none), since Gmsh wants one list
-    # of groups an entity.
+    # ``entity DIM NEW OLD``: entity NEW was made from OLD (0: from none), since Gmsh wants
+    # one list of groups an entity.
     entity: dict[int, dict[int, int]] = field(default_factory=dict)
     nodes: bool = False  # nodes belong to no entity
+    placed: bool = False  # nodes stand as in the file, not by their numbers
     # Cells have numbers of their own, even where these are 1, 2, ... through the file.
     numbered: bool = False
     physical: str = "physical"  # ``physical "NAME"``: the groups are the tag of this name
@@ -245,16 +302,18 @@ def read_notes(cursor: GmshCursor) -> GmshNotes:
     lines = [decode(line).strip() for line in cursor.skip_section().tobytes().splitlines()]
     version, *lines = [line for line in lines if line] or [""]
     if version != NOTES_VERSION:
-        raise cursor.error("the notes are of an unknown version: update meshprep or delete them")
+        raise cursor.error(
+            "the notes are of an unknown version: update meshprep or delete them"
+        )
     notes = GmshNotes()
     for line in lines:
-        name, _, rest = line.partition(" ")
+        name, _, value = line.partition(" ")
         if found := re.fullmatch(r"entity (\d) (-?\d{1,18}) (-?\d{1,18})", line):
             notes.entity.setdefault(int(found[1]), {})[int(found[2])] = int(found[3])
-        elif line in ("nodes", "numbered"):
+        elif line in ("nodes", "numbered", "placed"):
             setattr(notes, line, True)
-        elif name == "physical" and rest:
-            notes.physical = rest.strip('"')
+        elif name == "physical" and value:
+            notes.physical = value.strip('"')
         else:
             raise cursor.error(f"the note '{name[:20]}' is damaged: delete this section")
     return notes

@@ -1,19 +1,44 @@
-"""Gmsh's element types and node order, against the names and the order (VTK's) in memory."""
+"""Element types and node order of Gmsh, and those in memory (VTK's)."""
 
 import numpy as np
 
 from ...mesh.cells import node_count, shape_of
 
-# Gmsh's number of each type; where the name ends in a number, that is how many nodes it has.
+# Gmsh's number of each type; where the name ends in a number, that is how many nodes it
+# has.
 NUMBER_OF: dict[str, int] = {
-    **{"line": 1, "triangle": 2, "quad": 3, "tetra": 4, "hexahedron": 5, "wedge": 6},
-    **{"pyramid": 7, "line3": 8, "triangle6": 9, "quad9": 10, "tetra10": 11},
-    **{"hexahedron27": 12, "wedge18": 13, "pyramid14": 14, "vertex": 15, "quad8": 16},
-    **{"hexahedron20": 17, "wedge15": 18, "pyramid13": 19},
-    **{f"triangle{n}": i for n, i in ((10, 21), (15, 23), (21, 25))},
-    **{f"line{n}": 22 + n for n in (4, 5, 6)},
-    **{f"tetra{n}": i for n, i in ((20, 29), (35, 30), (56, 31))},
-    **{f"quad{n}": i for n, i in ((16, 36), (25, 37), (36, 38))},
+    "line": 1,
+    "triangle": 2,
+    "quad": 3,
+    "tetra": 4,
+    "hexahedron": 5,
+    "wedge": 6,
+    "pyramid": 7,
+    "line3": 8,
+    "triangle6": 9,
+    "quad9": 10,
+    "tetra10": 11,
+    "hexahedron27": 12,
+    "wedge18": 13,
+    "pyramid14": 14,
+    "vertex": 15,
+    "quad8": 16,
+    "hexahedron20": 17,
+    "wedge15": 18,
+    "pyramid13": 19,
+    "triangle10": 21,
+    "triangle15": 23,
+    "triangle21": 25,
+    "line4": 26,
+    "line5": 27,
+    "line6": 28,
+    "tetra20": 29,
+    "tetra35": 30,
+    "tetra56": 31,
+    "quad16": 36,
+    "quad25": 37,
+    "quad36": 38,
+    # Orders 6 to 10 and 3 to 9: p is the order of the polynomials.
     **{f"triangle{(p + 1) * (p + 2) // 2}": 36 + p for p in range(6, 11)},
     **{f"quad{(p + 1) ** 2}": 41 + p for p in range(6, 11)},
     **{f"line{n}": 55 + n for n in range(7, 12)},
@@ -28,9 +53,11 @@ NAME_OF: dict[int, str] = {number: name for name, number in NUMBER_OF.items()}
 # By Gmsh's number; NODES is 0 for the types that meshprep does not know.
 NODES, DIMS = np.zeros((2, max(NAME_OF) + 1), dtype=np.int64)
 for _number, _name in NAME_OF.items():
-    NODES[_number], DIMS[_number] = node_count(_name), shape_of(_name).dim
+    NODES[_number] = node_count(_name)
+    DIMS[_number] = shape_of(_name).dim
 
-# Corners stand as in memory; the nodes inside edges and faces are those at these positions of Gmsh.
+# Corners stand as in memory; the nodes inside edges and faces are those at these positions
+# of Gmsh.
 _INSIDE: dict[str, tuple[int, list[int]]] = {
     "tetra10": (4, [4, 5, 6, 7, 9, 8]),
     "hexahedron20": (8, [8, 11, 13, 9, 16, 18, 19, 17, 10, 12, 14, 15]),
@@ -43,6 +70,7 @@ _INSIDE: dict[str, tuple[int, list[int]]] = {
     "pyramid13": (5, [5, 8, 10, 6, 7, 9, 11, 12]),
 }
 TO_MEMORY = {name: [*range(n), *inside] for name, (n, inside) in _INSIDE.items()}
-"""Column ``TO_MEMORY[t][i]`` of Gmsh is column ``i`` in memory; other types stand as in Gmsh."""
+"""Column ``TO_MEMORY[t][i]`` of Gmsh is column ``i`` in memory; other types are the same.
+"""
 
 TO_FILE: dict[str, list[int]] = {t: np.argsort(o).tolist() for t, o in TO_MEMORY.items()}

@@ -10,7 +10,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ...mesh.model import GRAPH_MAP
-from .. import reduce
+from ..format import reduce
 
 VERTICES, EDGES = "vertices", "edges"
 # Numbers on vertices and edges: of an edge, the entry of the matrix.
@@ -31,19 +31,19 @@ def graph_mesh(
 ) -> Mesh:
     """The mesh of a graph: ``pairs`` is (n_edges, 2), the two ends of each edge from 0."""
     sets = [ElementSet(VERTICES, n_vertices), ElementSet(EDGES, len(pairs))]
-    ends = SetMap(GRAPH_MAP, EDGES, VERTICES, np.asarray(pairs))
-    return Mesh(sets, [ends], dats, extras=extras or {})
+    ends = SetMap(name=GRAPH_MAP, from_set=EDGES, to_set=VERTICES, table=np.asarray(pairs))
+    return Mesh(sets=sets, maps=[ends], dats=dats, extras=extras or {})
 
 
 def pairs_of(mesh: Mesh) -> NDArray[np.int32]:
     """The ends of each edge; raises MeshprepError where the mesh is no graph."""
-    found = mesh.maps.get(GRAPH_MAP)
-    if found is None or found.arity != 2:
+    graph_map = mesh.maps.get(GRAPH_MAP)
+    if graph_map is None or graph_map.arity != 2:
         raise MeshprepError(
             f"a graph needs a map '{GRAPH_MAP}' of arity 2, and this mesh has none: "
             "use another format"
         )
-    return found.table
+    return graph_map.table
 
 
 def symmetry_of(mesh: Mesh) -> str:
@@ -52,6 +52,8 @@ def symmetry_of(mesh: Mesh) -> str:
 
 
 def other_losses(mesh: Mesh, refusal: Callable[[Dat], str | None]) -> list[str]:
-    """What of a mesh is no graph, see :func:`meshprep.io.reduce.other_losses`."""
+    """What of a mesh is no graph, see :func:`meshprep.io.format.reduce.other_losses`."""
     pairs_of(mesh)
-    return reduce.other_losses(mesh, (VERTICES, EDGES), (GRAPH_MAP,), refusal)
+    return reduce.other_losses(
+        mesh=mesh, sets=(VERTICES, EDGES), maps=(GRAPH_MAP,), refusal=refusal
+    )

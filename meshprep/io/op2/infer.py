@@ -1,14 +1,13 @@
-"""What an OP2 file holds, and which sets it belongs to: declared, or the only ones that fit.
+"""The sets that the datasets of an OP2 file belong to: declared, or the only fitting ones.
 
-Numbers from 0 fit every set that is large enough, so a wrong declaration reads without an error,
-and what runs on the file computes nonsense. What contradicts itself is refused here.
+Numbers from 0 fit every set that is large enough, so a wrong declaration reads without an
+error, and what runs on the file computes nonsense. What contradicts itself is refused here.
 """
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import prod
 from operator import or_
 from typing import Any
 
@@ -19,13 +18,12 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ..declared import BASE, COORDINATES, NO_SET, rows_of, values_of
+from ..hdf.dump import check_dataset
 from .layout import ORIGINAL_ID
 
 # OP2 stores the type of a map as a text of this length, that of a dat in its own length.
 MAP_TEXT = 10
 MAX_DEPTH = 32
-# Bytes that need no proof that they are in the file, and the best that packing can do.
-_SMALL, _BEST_PACKING = 1 << 26, 1032
 # Rows that are read at once where not all are needed together.
 ROWS = 1 << 20
 # OP2's names of the types that a dat may have.
@@ -36,8 +34,9 @@ TYPE_NAME = {"f8": "double", "f4": "float", "i4": "int", "i8": "long"}
 class DatasetInfo:
     """A dataset: its path without the leading slash, what it is, its shape and type.
 
-    ``kind`` is ``"set"``, ``"map"``, ``"dat"`` (OP2 says so, or the user), ``"array"`` (rows of
-    something, perhaps of a set), ``"variable"`` (rows of variable length) or ``"other"``.
+    ``kind`` is ``"set"``, ``"map"``, ``"dat"`` (OP2 says so, or the user), ``"array"``
+    (rows of something, perhaps of a set), ``"variable"`` (rows of variable length) or
+    ``"other"``.
     """
 
     path: str
@@ -61,7 +60,8 @@ def datasets(group: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str
         link = group.get(name, getlink=True)
         if isinstance(link, h5py.ExternalLink):
             raise MeshprepError(
-                f"link '{prefix}{name}' leads into another file: copy what is there into this one"
+                f"link '{prefix}{name}' leads into another file: copy what is there into "
+                "this one"
             )
         if not isinstance(link, h5py.HardLink):
             continue
@@ -75,17 +75,24 @@ def datasets(group: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str
 def classify(file: Any, declared: Mapping[str, str]) -> list[DatasetInfo]:
     """Every dataset of the file and what it is, as far as it says itself."""
     return [
-        DatasetInfo(path, _kind(path, item, declared), tuple(item.shape or ()), item.dtype)
+        DatasetInfo(
+            path=path,
+            kind=_kind_of_dataset(path, item, declared),
+            shape=tuple(item.shape or ()),
+            dtype=item.dtype,
+        )
         for path, item in datasets(file)
     ]
 
 
-def _kind(path: str, item: Any, declared: Mapping[str, str]) -> str:
+def _kind_of_dataset(path: str, item: Any, declared: Mapping[str, str]) -> str:
     place = declared.get(path, "")
     if place == NO_SET:
         return "other"
     if place and path != COORDINATES:
-        return "map" if values_of(place) else "dat"
+        if values_of(place):
+            return "map"
+        return "dat"
     # Numbers and fixed text; a dataset without a shape has no rows.
     if item.shape is None or item.ndim == 0:
         return "other"
@@ -93,16 +100,20 @@ def _kind(path: str, item: Any, declared: Mapping[str, str]) -> str:
         return "variable"
     if not len(item.attrs):
         single = item.shape == (1,) and item.dtype.kind in "iu"
-        return "set" if single else "array"
+        if single:
+            return "set"
+        return "array"
     if {"dim", "type"} <= set(item.attrs):
         if "size" not in item.attrs:
             return "other"
-        return "map" if _is_map(item) else "dat"
+        if _is_map(item):
+            return "map"
+        return "dat"
     return "array"
 
 
 def _is_map(item: Any) -> bool:
-    """Maps and integer dats have the same attributes; the size of a map is its number of rows."""
+    """Tell maps from integer dats, which have the same attributes, by size and values."""
     if item.dtype.kind not in "iu" or item.ndim != 2:
         return False
     size = np.asarray(item.attrs["size"]).reshape(-1)
@@ -115,7 +126,7 @@ def _is_map(item: Any) -> bool:
 
 
 def load(item: Any) -> np.ndarray:
-    """The values of a dataset in native order; refused where the file cannot hold so many."""
+    """The values of a dataset in native order; refused if the file is too small."""
     check_held(item)
     listed = item.dtype.kind == "O" and h5py.check_string_dtype(item.dtype) is None
     if listed or item.id.get_type().detect_class(h5py.h5t.REFERENCE):
@@ -128,17 +139,13 @@ def load(item: Any) -> np.ndarray:
 
 def check_held(item: Any) -> None:
     """Refuse a dataset whose values are not in this file."""
-    if item.external or item.is_virtual:
-        raise MeshprepError(f"dataset '{item.name}' lies in other files: copy it into this one")
-    claimed, held = prod(item.shape) * item.dtype.itemsize, item.id.get_storage_size()
-    if claimed > _SMALL and claimed > _BEST_PACKING * held:
-        raise MeshprepError(
-            f"dataset '{item.name}' claims {claimed} bytes, but holds {held}: the file is damaged"
-        )
+    check_dataset(item.name[1:], item)
 
 
 def native(values: np.ndarray) -> np.ndarray:
-    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+    if values.dtype.isnative:
+        return values
+    return values.astype(values.dtype.newbyteorder("="))
 
 
 def pieces(item: Any) -> Iterator[np.ndarray]:
@@ -169,13 +176,14 @@ def infer(
 ) -> InferredSets:
     """Find the sets of every map and dat.
 
-    A row count names the from-set of a map and the set of a dat. The to-set is the only set that is
-    large enough; else the only one whose last element the map reaches, if it is not the from-set,
-    since maps of boundary elements often reach as many nodes as there are of them; else the only
-    large one beside the from-set. Arrays that have as many rows as a set belong to it, others to
-    none. What is ``declared`` by path (``SET`` or ``FROM->TO``, ``base`` among them) goes before
-    everything. ``range_of(path)`` gives the smallest and largest index of a map. Raises a
-    MeshprepError that names everything that has several choices, with what to declare.
+    A row count names the from-set of a map and the set of a dat. The to-set is the only set
+    that is large enough; else the only one whose last element the map reaches, if it is not
+    the from-set, since maps of boundary elements often reach as many nodes as there are of
+    them; else the only large one beside the from-set. Arrays that have as many rows as a
+    set belong to it, others to none. What is ``declared`` by path (``SET`` or ``FROM->TO``,
+    ``base`` among them) goes before everything. ``range_of(path)`` gives the smallest and
+    largest index of a map. Raises a MeshprepError that names everything that has several
+    choices, with what to declare.
     """
     maps = [f for f in found if f.kind == "map"]
     ranges = {m.path: range_of(m.path) for m in maps}
@@ -184,27 +192,35 @@ def infer(
     open_: dict[str, tuple[Sequence[str], ...]] = {}
     placed: dict[str, tuple[str, str]] = {}
     for m in maps:
-        place = declared.get(m.path, "")
-        source = _one(m, [rows_of(place)] if place else _of_size(sizes, m), sizes)
-        targets = [str(values_of(place))]
-        if not place:
-            targets = _targets(m, ranges[m.path], base, sizes, source)
+        declaration = declared.get(m.path, "")
+        source = _one(
+            m, [rows_of(declaration)] if declaration else _of_size(sizes, m), sizes
+        )
+        targets = [str(values_of(declaration))]
+        if not declaration:
+            targets = _targets(
+                m=m, found=ranges[m.path], base=base, sizes=sizes, source=source
+            )
         if source is None or len(targets) != 1:
-            sources = [source] if source else _of_size(sizes, m)
+            if source:
+                sources = [source]
+            else:
+                sources = _of_size(sizes, m)
             open_[m.path] = (sources, targets)
         else:
             placed[m.path] = (source, targets[0])
+    # A dat is on the set of as many rows.
     dats: dict[str, str] = {}
     for d in (f for f in found if f.kind in ("dat", "array")):
         choices = _choices(d, sizes, declared)
         if not choices and d.kind == "array":
             continue
-        at = _one(d, choices, sizes)
-        if at is None:
+        chosen_set = _one(d, choices, sizes)
+        if chosen_set is None:
             open_[d.path] = (choices,)
         else:
-            dats[d.path] = at
-    _refuse(open_, sizes)
+            dats[d.path] = chosen_set
+    _refuse_ambiguous(open_, sizes)
     _refuse_variable(found, sizes)
     return InferredSets(placed, dats, base)
 
@@ -213,12 +229,19 @@ def _of_size(sizes: Mapping[str, int], f: DatasetInfo) -> list[str]:
     return [name for name, size in sizes.items() if size == f.rows]
 
 
-def _choices(d: DatasetInfo, sizes: Mapping[str, int], declared: Mapping[str, str]) -> list[str]:
-    given = rows_of(declared.get(d.path, ""))
+def _choices(
+    d: DatasetInfo, sizes: Mapping[str, int], declared: Mapping[str, str]
+) -> list[str]:
+    declared_set = rows_of(declared.get(d.path, ""))
     # meshprep's own say it by their names.
-    own = d.path.removeprefix(f"{ORIGINAL_ID}_") if d.path.startswith(ORIGINAL_ID) else ""
-    chosen = next((name for name in (given, own) if name in sizes), None)
-    return _of_size(sizes, d) if chosen is None else [chosen]
+    if d.path.startswith(ORIGINAL_ID):
+        own = d.path.removeprefix(f"{ORIGINAL_ID}_")
+    else:
+        own = ""
+    chosen = next((name for name in (declared_set, own) if name in sizes), None)
+    if chosen is None:
+        return _of_size(sizes, d)
+    return [chosen]
 
 
 def _one(f: DatasetInfo, choices: Sequence[str], sizes: Mapping[str, int]) -> str | None:
@@ -226,16 +249,18 @@ def _one(f: DatasetInfo, choices: Sequence[str], sizes: Mapping[str, int]) -> st
     if not choices:
         given = ", ".join(f"{name} {size}" for name, size in sizes.items())
         raise MeshprepError(
-            f"{f.kind} '{f.path}' has {f.rows} rows, which is the size of no set ({given}): "
-            "repair the file, or declare what it is on"
+            f"{f.kind} '{f.path}' has {f.rows} rows, which is the size of no set "
+            f"({given}): repair the file, or declare what it is on"
         )
     if sizes[choices[0]] != f.rows:
         raise MeshprepError(
-            f"{f.kind} '{f.path}' has {f.rows} rows, but set '{choices[0]}' that it is declared "
-            f"on has {sizes[choices[0]]} elements"
+            f"{f.kind} '{f.path}' has {f.rows} rows, but set '{choices[0]}' that it is "
+            f"declared on has {sizes[choices[0]]} elements"
         )
     # With a single row nothing can move.
-    return choices[0] if len(choices) == 1 or f.rows <= 1 else None
+    if len(choices) == 1 or f.rows <= 1:
+        return choices[0]
+    return None
 
 
 def _targets(
@@ -243,26 +268,33 @@ def _targets(
 ) -> list[str]:
     if found is None:
         return list(sizes)[:1]
+    # A set is large enough if it has the highest index; a map as a rule reaches the last
+    # element of its set.
     reached = found[1] - base + 1
     able = [name for name, size in sizes.items() if size >= reached]
     if not able:
-        raise MeshprepError(f"map '{m.path}' holds index {found[1]}, but no set is so large")
+        raise MeshprepError(
+            f"map '{m.path}' holds index {found[1]}, but no set is so large"
+        )
     exact = [name for name in able if sizes[name] == reached]
     others = [name for name in able if name != source]
     if len(able) == 1 or source in exact:
         return able
-    return exact if len(exact) == 1 else others
+    if len(exact) == 1:
+        return exact
+    return others
 
 
 def _base(
     ranges: Mapping[str, Range], sizes: Mapping[str, int], declared: Mapping[str, str]
 ) -> int:
-    """0, or 1 for files of Fortran programs: no index is 0, and one is the size of a set."""
+    """The base of indices: 1 for files of Fortran programs, where no index is 0; else 0."""
     if BASE in declared:
         return int(declared[BASE])
     held = [r for r in ranges.values() if r is not None]
     if not held or any(low < 1 for low, _ in held):
         return 0
+    # In a file of a Fortran program the highest index is the size of a set.
     tops = set(sizes.values())
     if any(high in tops for _, high in held):
         return 1
@@ -278,27 +310,29 @@ def _refuse_variable(found: Sequence[DatasetInfo], sizes: Mapping[str, int]) -> 
         if f.kind == "variable" and f.rows > 1 and (names := _of_size(sizes, f)):
             raise MeshprepError(
                 f"dataset '{f.path}' has rows of variable length, one for each element of "
-                f"'{names[0]}': declare it as --sets '{f.path}={names[0]}', or '{f.path}={NO_SET}' "
-                "where it is on no set"
+                f"'{names[0]}': declare it as --sets '{f.path}={names[0]}', or "
+                f"'{f.path}={NO_SET}' where it is on no set"
             )
 
 
-def _refuse(choices: Mapping[str, tuple[Sequence[str], ...]], sizes: Mapping[str, int]) -> None:
-    """Ask for what has several choices; which of them is right, nobody can know from the sizes."""
+def _refuse_ambiguous(
+    choices: Mapping[str, tuple[Sequence[str], ...]], sizes: Mapping[str, int]
+) -> None:
+    """Ask the user to choose where several sets fit: sizes alone cannot decide."""
     if not choices:
         return
-    told = ", ".join(
-        f"{path} ({'->'.join(' or '.join(names) for names in sets)})"
-        for path, sets in choices.items()
-    )
-    words = (
-        f"{path}={'->'.join(names[0] if len(names) == 1 else 'SET' for names in sets)}"
-        for path, sets in choices.items()
-    )
+    fitting = []
+    declarations = []
+    for path, sets in choices.items():
+        fitting_sets = "->".join(" or ".join(names) for names in sets)
+        fitting.append(f"{path} ({fitting_sets})")
+        declared_sets = "->".join(names[0] if len(names) == 1 else "SET" for names in sets)
+        declarations.append(f"{path}={declared_sets}")
     of_size = ", ".join(f"{name} {size}" for name, size in sizes.items())
     raise MeshprepError(
-        f"the file does not say which sets these belong to: {told}; sizes are {of_size}: "
-        f"declare it as --sets '{' '.join(words)}', with the right name for each SET"
+        "the file does not say which sets these belong to: "
+        f"{', '.join(fitting)}; sizes are {of_size}: declare it as --sets "
+        f"'{' '.join(declarations)}', with the right name for each SET"
     )
 
 
@@ -307,34 +341,44 @@ _LEAST_ROWS, _MOST_ROWS = 8, 1000
 Sizes = Mapping[str, int]
 
 
-# A map, or what has its sets, size and arity, and a table that gives rows by a slice or by numbers.
+# A map, or what has its sets, size and arity, and a table that gives rows by a slice or by
+# numbers.
 MapRows = Any
 
 
-def check_fit(maps: Mapping[str, MapRows], sizes: Sizes, declared: Mapping[str, str]) -> None:
-    """Raise MeshprepError for a map that cannot be what it is declared as, or was taken for.
+def check_fit(
+    maps: Mapping[str, MapRows], sizes: Sizes, declared: Mapping[str, str]
+) -> None:
+    """Raise MeshprepError for a map that cannot be what it is declared or taken as.
 
-    Refused is a map whose name says another set as OP2's names do (``pecell``: from edges to
-    cells), one most of whose rows hold an index twice, and one whose rows are no neighbours in its
-    set by way of the other maps, while in another set all of them are. O(maps^3) on a sample of
-    the rows.
+    Refused is a map whose name says another set as OP2's names do (``pecell``: from edges
+    to cells), one most of whose rows hold an index twice, and one whose rows are no
+    neighbours in its set by way of the other maps, while in another set all of them are.
+    O(maps^3) on a sample of the rows.
     """
     for path, m in maps.items():
         others = [other for other in maps.values() if other is not m]
-        # Where nothing speaks for a set or against it, a declaration is believed, a guess is not.
-        known = path in declared
-        found = (
+        # Where nothing speaks for a set or against it, a declaration is believed, a guess
+        # is not.
+        is_declared = path in declared
+        problem = (
             _by_name(path, m, sizes)
             or _by_rows(m, sizes)
-            or _by_others(m, others, sizes, unknown=1.0 if known else 0.0)
+            or _by_others(
+                m=m, others=others, sizes=sizes, unknown=1.0 if is_declared else 0.0
+            )
         )
-        if found:
-            how = "declared as" if known else "taken for"
-            raise MeshprepError(f"map '{path}' is {how} {m.from_set}->{m.to_set}, but {found}")
+        if problem:
+            how = "declared as" if is_declared else "taken for"
+            raise MeshprepError(
+                f"map '{path}' is {how} {m.from_set}->{m.to_set}, but {problem}"
+            )
 
 
 def _by_name(path: str, m: MapRows, sizes: Sizes) -> str:
-    """OP2 names maps by a p, the beginning of the from-set and the to-set in the singular."""
+    """The map that a name of OP2 says: p, start of the from-set, to-set in the singular."""
+    # OP2 names maps after their sets: pecell leads from edges to cells, pbecell from
+    # bedges to cells.
     name = path.rpartition("/")[2]
     if name == f"p{m.from_set.removesuffix('s')}":
         return ""
@@ -351,16 +395,20 @@ def _by_name(path: str, m: MapRows, sizes: Sizes) -> str:
 
 
 def _by_rows(m: MapRows, sizes: Sizes) -> str:
-    """Rows of several indices are of different elements, but for a few that are degenerate."""
+    """Whether the indices of nearly every row are distinct, as in an element."""
     if m.arity < 2 or m.size < _LEAST_ROWS or sizes[m.to_set] < 4 * m.arity**2:
         return ""
     twice = 0
     for rows in _in_turn(m):
+        # Compare the columns in pairs: no element has a node twice.
         pairs = itertools.combinations(np.ascontiguousarray(rows.T), 2)
         twice += int(np.count_nonzero(reduce(or_, (one == other for one, other in pairs))))
     if 2 * twice <= m.size:
         return ""
-    return f"{twice} of its {m.size} rows hold an index twice: declare it as what it is, or as none"
+    return (
+        f"{twice} of its {m.size} rows hold an index twice: "
+        "declare it as what it is, or as none"
+    )
 
 
 def _in_turn(m: MapRows) -> Iterator[NDArray[np.integer]]:
@@ -368,14 +416,21 @@ def _in_turn(m: MapRows) -> Iterator[NDArray[np.integer]]:
         yield m.table[begin : begin + ROWS]
 
 
-def _by_others(m: MapRows, others: Sequence[MapRows], sizes: Sizes, *, unknown: float) -> str:
-    """In the right set the elements of a row are neighbours of what other maps give for it."""
-    if m.size < _LEAST_ROWS or min(_shares(m, m.to_set, others, sizes), default=unknown) >= 0.5:
+def _by_others(
+    m: MapRows, others: Sequence[MapRows], sizes: Sizes, *, unknown: float
+) -> str:
+    """Whether the elements of a row are neighbours by other maps, as in the right set."""
+    if (
+        m.size < _LEAST_ROWS
+        or min(_shares(m=m, target=m.to_set, others=others, sizes=sizes), default=unknown)
+        >= 0.5
+    ):
         return ""
+    # Look for another set in which all rows are neighbours.
     top = max(int(rows.max()) for rows in _in_turn(m))
     for target, size in sizes.items():
         if target != m.to_set and size > top:
-            shares = list(_shares(m, target, others, sizes))
+            shares = list(_shares(m=m, target=target, others=others, sizes=sizes))
             if shares and min(shares) == 1.0:
                 return (
                     f"the other maps of '{m.from_set}' say that its rows hold {target}: "
@@ -384,21 +439,28 @@ def _by_others(m: MapRows, others: Sequence[MapRows], sizes: Sizes, *, unknown: 
     return ""
 
 
-def _shares(m: MapRows, target: str, others: Sequence[MapRows], sizes: Sizes) -> Iterator[float]:
-    """The shares of rows that fit, by every pair of maps that says something of the target."""
+def _shares(
+    m: MapRows, target: str, others: Sequence[MapRows], sizes: Sizes
+) -> Iterator[float]:
+    """The shares of rows that fit, by every pair of maps that constrains the target."""
     rows = np.linspace(0, m.size - 1, min(m.size, _MOST_ROWS)).astype(np.int64)
-    own = m.table[rows]
-    for known in (other for other in others if other.from_set == m.from_set):
+    sample = m.table[rows]
+    for other_map in (other for other in others if other.from_set == m.from_set):
         for other in others:
-            near = known.table[rows]
-            if (other.from_set, other.to_set) == (known.to_set, target):
+            near = other_map.table[rows]
+            if (other.from_set, other.to_set) == (other_map.to_set, target):
                 # Nodes of a boundary edge are among the nodes of its cell.
                 around = other.table[near].reshape(len(rows), -1)
                 if sizes[target] > 2 * around.shape[1]:
-                    yield float((own[:, :, None] == around[:, None, :]).any(2).all(1).mean())
-            says_something = sizes[known.to_set] > 2 * other.arity * near.shape[1]
-            if says_something and (other.from_set, other.to_set) == (target, known.to_set):
+                    yield float(
+                        (sample[:, :, None] == around[:, None, :]).any(2).all(1).mean()
+                    )
+            says_something = sizes[other_map.to_set] > 2 * other.arity * near.shape[1]
+            if says_something and (other.from_set, other.to_set) == (
+                target,
+                other_map.to_set,
+            ):
                 # The cell of a boundary edge has nodes of the edge.
-                around = other.table[own]
+                around = other.table[sample]
                 met = around[:, :, :, None] == near[:, None, None, :]
                 yield float(met.any((2, 3)).all(1).mean())

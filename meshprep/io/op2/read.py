@@ -13,8 +13,18 @@ from meshprep_runtime.plan.file.seal import is_parts, is_plan
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES, NO_MAPS, NO_SET, check_names, rows_of
-from ..meshio_adapter.harden import guarded
-from .infer import DatasetInfo, InferredSets, Range, check_fit, classify, infer, load, pieces
+from ..guard import guarded
+from ..hdf.dump import check_hdf5
+from .infer import (
+    DatasetInfo,
+    InferredSets,
+    Range,
+    check_fit,
+    classify,
+    infer,
+    load,
+    pieces,
+)
 from .layout import CONSTANTS, INFERRED, NOTES, ORIGINAL_ID, Op2Notes
 from .write import image, references
 
@@ -22,31 +32,52 @@ from .write import image, references
 def read(path: Path, declared: Mapping[str, str]) -> Mesh:
     """Read a file; every map is named ``from->to``, with ``:NAME`` where there are several.
 
-    Sets that are ``declared`` (:mod:`meshprep.io.declared`) and not in the file are as large as
-    what is on them. Raises MeshprepError where sets cannot be told apart, or indices are wrong.
+    Sets that are ``declared`` (:mod:`meshprep.io.declared`) and not in the file are as
+    large as what is on them. Raises MeshprepError where sets cannot be told apart, or
+    indices are wrong.
     """
     if is_plan(path) or is_parts(path):
         kind = "plan" if is_plan(path) else "mesh in parts"
         raise MeshprepError(f"is a {kind}: meshprep info shows what it holds")
-    with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
-        return _mesh(file, declared)
+    with guarded("not a readable HDF5 file"):
+        # all of it, since what is no set, map or dat is copied
+        check_hdf5(path)
+        with h5py.File(path, "r") as file:
+            return _mesh_of_file(file, declared)
 
 
-def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
-    found = classify(file, declared)
-    sizes, paths = sizes_of(file, found, declared)
-    check_names(declared, [f.path for f in found], sizes, sets_in_file=True)
-    inferred = infer(found, sizes, declared, lambda path: index_range(file[path]))
-    maps, map_paths = _maps(file, inferred)
+def _mesh_of_file(file: Any, declared: Mapping[str, str]) -> Mesh:
+    # Find the sets that maps and dats are on, by their sizes and what is declared.
+    datasets = classify(file, declared)
+    sizes, paths = sizes_of(file, datasets, declared)
+    check_names(
+        declared=declared, names=[f.path for f in datasets], sets=sizes, sets_in_file=True
+    )
+    inferred = infer(
+        found=datasets,
+        sizes=sizes,
+        declared=declared,
+        range_of=lambda path: index_range(file[path]),
+    )
+    maps, map_paths = _read_maps(file, inferred)
     check_fit({map_paths[m.name]: m for m in maps}, sizes, declared)
-    dats, dat_paths = _dats(file, inferred, declared)
+    dats, dat_paths = _read_dats(file, inferred, declared)
     if not maps:
         raise MeshprepError(NO_MAPS)
+    # Keep all else of the file, to be written back as it is.
     moving = {*map_paths.values(), *dat_paths.values()}
-    rest = image(file, moving)
+    remainder = image(file, moving)
     fixed = tuple(path for path, place in declared.items() if place == NO_SET)
-    notes = Op2Notes(paths, map_paths, dat_paths, inferred.base, rest, fixed)
+    notes = Op2Notes(
+        sets=paths,
+        maps=map_paths,
+        dats=dat_paths,
+        base=inferred.base,
+        rest=remainder,
+        fixed=fixed,
+    )
     extras: dict[str, Any] = {NOTES: notes}
+    # Note what was found out: commands tell it, and templates of loops declare it.
     undeclared = [
         f"{p}={'->'.join(pair)}" for p, pair in inferred.maps.items() if p not in declared
     ]
@@ -55,13 +86,13 @@ def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
         undeclared.append(f"{BASE}={inferred.base}")
     if undeclared:
         extras[INFERRED] = tuple(undeclared)
-    constants = tuple(f.path for f in found if f.path not in {*moving, *paths.values()})
+    constants = tuple(f.path for f in datasets if f.path not in {*moving, *paths.values()})
     if constants:
         extras[CONSTANTS] = constants
     if unread := references(file):
         extras["unread"] = unread
     sets = [ElementSet(name, size) for name, size in sizes.items()]
-    return Mesh(sets, maps, dats, extras=extras)
+    return Mesh(sets=sets, maps=maps, dats=dats, extras=extras)
 
 
 def sizes_of(
@@ -70,14 +101,17 @@ def sizes_of(
     """Sizes of the sets, and the paths of those that the file has."""
     sizes: dict[str, int] = {}
     paths: dict[str, str] = {}
-    for f in found:
-        if f.kind == "set":
+    for dataset in found:
+        if dataset.kind == "set":
             # A set's name has no slash in meshprep.
-            name = f.path.replace("/", ".")
+            name = dataset.path.replace("/", ".")
             if name in paths:
-                raise MeshprepError(f"two sets, '{paths[name]}' and '{f.path}', have one name")
-            sizes[name], paths[name] = int(file[f.path][0]), f.path
-    by_path = {f.path: f for f in found}
+                raise MeshprepError(
+                    f"two sets, '{paths[name]}' and '{dataset.path}', have one name"
+                )
+            sizes[name] = int(file[dataset.path][0])
+            paths[name] = dataset.path
+    by_path = {dataset.path: dataset for dataset in found}
     for path, place in declared.items():
         if path in by_path and path not in (BASE, COORDINATES) and place != NO_SET:
             sizes.setdefault(rows_of(place), by_path[path].rows)
@@ -87,20 +121,25 @@ def sizes_of(
 def index_range(item: Any) -> Range:
     """Smallest and largest index of a map, None where it has no rows."""
     if item.dtype.kind not in "iu":
-        raise MeshprepError(f"map '{item.name[1:]}' holds {item.dtype}, must be whole numbers")
+        raise MeshprepError(
+            f"map '{item.name[1:]}' holds {item.dtype}, must be whole numbers"
+        )
     ends = [(int(one.min()), int(one.max())) for one in pieces(item) if one.size]
-    return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
+    if ends:
+        return (min(low for low, _ in ends), max(high for _, high in ends))
+    return None
 
 
-def _maps(file: Any, inferred: InferredSets) -> tuple[list[SetMap], dict[str, str]]:
-    maps, paths = [], {}
+def _read_maps(file: Any, inferred: InferredSets) -> tuple[list[SetMap], dict[str, str]]:
+    maps = []
+    paths = {}
     for path, (source, target) in inferred.maps.items():
         name = name_of_map(path, inferred)
         values = load(file[path])
         table: NDArray[Any] = values if values.ndim == 2 else values[:, None]
         if inferred.base:
             table = table.astype(np.int64) - inferred.base
-        maps.append(SetMap(name, source, target, table))
+        maps.append(SetMap(name=name, from_set=source, to_set=target, table=table))
         paths[name] = path
     return maps, paths
 
@@ -113,10 +152,11 @@ def name_of_map(path: str, inferred: InferredSets) -> str:
     return (name if path == first else f"{name}:{path}").replace("/", ".")
 
 
-def _dats(
+def _read_dats(
     file: Any, inferred: InferredSets, declared: Mapping[str, str]
 ) -> tuple[list[Dat], dict[tuple[str, str], str]]:
-    dats, paths = [], {}
+    dats = []
+    paths = {}
     for path, on in inferred.dats.items():
         name = path
         if declared.get(COORDINATES) == path:
@@ -126,8 +166,8 @@ def _dats(
         values = load(file[path])
         if values.dtype.kind == "O":
             raise MeshprepError(
-                f"dataset '{path}' holds texts of any length, and a mesh only those of a fixed "
-                f"one: say by --sets '{path}={NO_SET}' that it is on no set"
+                f"dataset '{path}' holds texts of any length, and a mesh only those of a "
+                f"fixed one: say by --sets '{path}={NO_SET}' that it is on no set"
             )
         if name == COORDINATES:
             check_coordinates(path, on, values)
@@ -141,6 +181,6 @@ def check_coordinates(path: str, on: str, values: Any) -> None:
     doubles = values.dtype.newbyteorder("=") == "f8"
     if on != "nodes" or values.ndim != 2 or values.shape[1] not in (2, 3) or not doubles:
         raise MeshprepError(
-            f"'{path}' of shape {values.shape} on '{on}' cannot be the coordinates: they are two "
-            "or three doubles on the set 'nodes'"
+            f"'{path}' of shape {values.shape} on '{on}' cannot be the coordinates: they "
+            "are two or three doubles on the set 'nodes'"
         )

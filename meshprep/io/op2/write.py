@@ -13,47 +13,70 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Mesh
-from ..meshio_adapter.harden import guarded
+from ..guard import guarded
 from .infer import MAP_TEXT, TYPE_NAME
 from .layout import file_layout, reduced
 
 
 def write(mesh: Mesh, path: Path) -> None:
-    """Write sets, maps and dats, contiguous, and the rest of the file that the mesh came from."""
-    kept, buffer = reduced(mesh), io.BytesIO()
+    """Write contiguous sets, maps and dats, and the rest of the mesh's own file."""
+    writable = reduced(mesh)
+    buffer = io.BytesIO()
     with guarded("the HDF5 file could not be written"):
         # in memory, as HDF5 crashes the process when the disk is full on closing
         with h5py.File(buffer, "w", libver="earliest") as file:
-            _fill(file, kept)
+            _fill_file(file, writable)
         path.write_bytes(buffer.getvalue())
 
 
-def _fill(file: Any, mesh: Mesh) -> None:
-    made = file_layout(mesh)
-    moving = frozenset((*made.maps.values(), *made.dats.values()))
-    with h5py.File(io.BytesIO(made.rest), "r") if made.rest else nullcontext({}) as old:
-        if made.rest:
-            _copy_group(old, file, "", moving, skip=True)
-        for name, path in made.sets.items():
+def _fill_file(file: Any, mesh: Mesh) -> None:
+    layout = file_layout(mesh)
+    moving = frozenset((*layout.maps.values(), *layout.dats.values()))
+    with h5py.File(io.BytesIO(layout.rest), "r") if layout.rest else nullcontext({}) as old:
+        if layout.rest:
+            _copy_group(source=old, out=file, prefix="", emptied=moving, skip=True)
+        # A set is a dataset with its size. Maps and dats say their size, dim and type:
+        # the size of a map is its rows, that of a dat the bytes of an element.
+        for name, path in layout.sets.items():
             if path not in file:
                 file.create_dataset(path, data=np.array([mesh.size(name)], dtype="<i4"))
-        for name, path in made.maps.items():
+        for name, path in layout.maps.items():
             table = mesh.maps[name].table
-            _put(file, path, table + np.int64(made.base) if made.base else table, old)
-            _describe(file, path, old, len(table), table.shape[1], "int".ljust(MAP_TEXT, "\0"))
-        for d in mesh.dats:
-            path = made.dats[d.set, d.name]
-            _put(file, path, d.values, old)
-            kind = TYPE_NAME.get(d.values.dtype.str[1:])
-            if kind and d.values.ndim <= 2:
-                dim = d.values.shape[1] if d.values.ndim == 2 else 1
-                _describe(file, path, old, dim * d.values.dtype.itemsize, dim, kind)
+            _put_dataset(
+                file=file,
+                path=path,
+                values=table + np.int64(layout.base) if layout.base else table,
+                old=old,
+            )
+            _complete_attributes(
+                file=file,
+                path=path,
+                old=old,
+                size=len(table),
+                dim=table.shape[1],
+                kind="int".ljust(MAP_TEXT, "\0"),
+            )
+        for dat in mesh.dats:
+            path = layout.dats[dat.set, dat.name]
+            _put_dataset(file=file, path=path, values=dat.values, old=old)
+            kind = TYPE_NAME.get(dat.values.dtype.str[1:])
+            if kind and dat.values.ndim <= 2:
+                dim = dat.values.shape[1] if dat.values.ndim == 2 else 1
+                _complete_attributes(
+                    file=file,
+                    path=path,
+                    old=old,
+                    size=dim * dat.values.dtype.itemsize,
+                    dim=dim,
+                    kind=kind,
+                )
 
 
-def _put(file: Any, path: str, values: NDArray, old: Any) -> None:
+def _put_dataset(file: Any, path: str, values: NDArray, old: Any) -> None:
     """A dataset of the type, and with the attributes, that it had in the old file."""
     before = old.get(path)
-    kind, axes = h5py.h5t.py_create(values.dtype, logical=True), values.ndim
+    kind = h5py.h5t.py_create(values.dtype, logical=True)
+    axes = values.ndim
     if before is not None:
         # an element may be an array by its type
         base, row = before.dtype.subdtype or (before.dtype, ())
@@ -63,28 +86,32 @@ def _put(file: Any, path: str, values: NDArray, old: Any) -> None:
         same = (base.kind, base.itemsize) == (values.dtype.kind, values.dtype.itemsize)
         same = same or base.kind + values.dtype.kind in ("ii", "ui")
         if same and values.shape[values.ndim - len(row) :] == row:
-            kind, axes = before.id.get_type(), values.ndim - len(row)
+            kind = before.id.get_type()
+            axes = values.ndim - len(row)
     links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
     links.set_create_intermediate_group(True)
     links.set_char_encoding(h5py.h5t.CSET_UTF8)
     space = h5py.h5s.create_simple(values.shape[:axes])
-    made = h5py.Dataset(h5py.h5d.create(file.id, path.encode(), kind, space, lcpl=links))
+    dataset = h5py.Dataset(h5py.h5d.create(file.id, path.encode(), kind, space, lcpl=links))
     if values.size:
-        made[...] = values
+        dataset[...] = values
     if before is not None:
-        copy_attributes(before, made)
+        copy_attributes(before, dataset)
 
 
-def _describe(file: Any, path: str, old: Any, size: int, dim: int, kind: str) -> None:
-    """Complete the attributes that OP2 wants; a dataset that had none of them stays as it was."""
-    item, before = file[path], old.get(path)
+def _complete_attributes(
+    file: Any, path: str, old: Any, size: int, dim: int, kind: str
+) -> None:
+    """Complete the attributes that OP2 wants; datasets that had none stay as they are."""
+    item = file[path]
+    before = old.get(path)
     if before is not None and not {"size", "dim", "type"} & set(before.attrs):
         return
     describe(item, {"size": size, "dim": dim}, kind)
 
 
 def describe(item: Any, numbers: Mapping[str, int], kind: str) -> None:
-    """Give a dataset those attributes of OP2 that it has not: whole numbers, and its type."""
+    """Give a dataset the attributes of OP2 that it lacks: whole numbers, and its type."""
     for name, number in numbers.items():
         if name not in item.attrs:
             item.attrs.create(name, np.array([number], dtype="<i4"))
@@ -100,11 +127,11 @@ def describe(item: Any, numbers: Mapping[str, int], kind: str) -> None:
 def image(file: Any, emptied: Collection[str]) -> bytes:
     """A file like this one, in which the datasets ``emptied`` have their rows left out.
 
-    No group may hold itself, which :func:`classify` refuses. Their types and attributes stay. Links
-    other than hard ones are copied as links. O(bytes kept).
+    No group may hold itself, which :func:`classify` refuses. Their types and attributes
+    stay. Links other than hard ones are copied as links. O(bytes kept).
     """
     with h5py.File("rest", "w", driver="core", backing_store=False) as out:
-        _copy_group(file, out, "", frozenset(emptied))
+        _copy_group(source=file, out=out, prefix="", emptied=frozenset(emptied))
         out.flush()
         return bytes(out.id.get_file_image())
 
@@ -114,36 +141,52 @@ def _copy_group(
 ) -> None:
     copy_attributes(source, out)
     for name in source:
-        link, path = source.get(name, getlink=True), f"{prefix}{name}"
+        link = source.get(name, getlink=True)
+        path = f"{prefix}{name}"
         if not isinstance(link, h5py.HardLink):
             out[name] = link
         elif isinstance(source[name], h5py.Group):
             inner = out.create_group(name)
-            _copy_group(source[name], inner, f"{path}/", emptied, skip)
+            _copy_group(
+                source=source[name],
+                out=inner,
+                prefix=f"{path}/",
+                emptied=emptied,
+                skip=skip,
+            )
         elif path not in emptied:
-            _copy_dataset(source, out, name, path)
+            _copy_dataset(source=source, out=out, name=name, path=path)
         elif not skip:
             space = h5py.h5s.create_simple((0, *source[name].shape[1:]))
-            _twin(source[name], out, name, space)
+            _twin(old=source[name], out=out, name=name, space=space)
 
 
 def _copy_dataset(source: Any, out: Any, name: str, path: str) -> None:
     """Copy an object with its values as they stand; as one only where it needs that.
 
-    What lies in other files stays there, neither read nor written. A damaged object that is copied
-    whole can crash the library; one that is opened cannot.
+    A damaged object that is copied whole can crash the library; one that is opened cannot.
     """
+    # Copy plain numbers by the types of the file, unconverted; all else as the library
+    # does.
     old = source[name]
     if isinstance(old, h5py.Datatype):
         old.id.copy().commit(out.id, name.encode())
         copy_attributes(old, out[name])
         return
     if old.id.get_type().detect_class(h5py.h5t.REFERENCE):
-        raise MeshprepError(f"dataset '{path}' holds references, which no copy keeps: take it out")
-    if old.dtype.kind not in "biufS" or old.external or old.is_virtual:
+        raise MeshprepError(
+            f"dataset '{path}' holds references, which no copy keeps: take it out"
+        )
+    if old.dtype.kind not in "biufS":
         source.copy(name, out, name)
         return
-    new = _twin(old, out, name, old.id.get_space(), old.id.get_create_plist())
+    new = _twin(
+        old=old,
+        out=out,
+        name=name,
+        space=old.id.get_space(),
+        layout=old.id.get_create_plist(),
+    )
     if old.size:
         values = np.empty(old.shape, old.dtype)
         every = h5py.h5s.ALL
@@ -164,15 +207,15 @@ def copy_attributes(source: Any, out: Any) -> None:
     for name in source.attrs:
         old = source.attrs.get_id(name)
         if not old.get_type().detect_class(h5py.h5t.REFERENCE):
-            _write_attribute(old, out, name, _read_attribute(old))
+            _write_attribute(old=old, out=out, name=name, values=_read_attribute(old))
 
 
 def references(file: Any) -> tuple[str, ...]:
     """The attributes that refer to other objects, such as dimension scales, in words."""
-    found: list[str] = []
+    names: list[str] = []
 
     def visit(path: str, item: Any) -> None:
-        found.extend(
+        names.extend(
             f"attribute '{name}' of '{path}', which refers to another object"
             for name in item.attrs
             if item.attrs.get_id(name).get_type().detect_class(h5py.h5t.REFERENCE)
@@ -180,24 +223,26 @@ def references(file: Any) -> tuple[str, ...]:
 
     visit("/", file)
     file.visititems(visit)
-    return tuple(found)
+    return tuple(names)
 
 
 def _read_attribute(old: Any) -> Any:
-    """The values as they stand in the file, or as objects of Python; None where there are none."""
+    """The values as in the file, or as Python objects; None where there are none."""
     if old.get_space().get_simple_extent_type() == h5py.h5s.NULL or old.shape == (0,):
         return None
     values = np.empty(old.shape, old.dtype)
-    old.read(values, mtype=_in_memory(old))
+    old.read(values, mtype=_python_value(old))
     return values
 
 
 def _write_attribute(old: Any, out: Any, name: str, values: Any) -> None:
     new = h5py.h5a.create(out.id, name.encode(), old.get_type(), old.get_space())
     if values is not None:
-        new.write(values, mtype=_in_memory(old))
+        new.write(values, mtype=_python_value(old))
 
 
-def _in_memory(old: Any) -> Any:
+def _python_value(old: Any) -> Any:
     # As it stands in the file: a conversion would cut C strings without a zero byte.
-    return h5py.h5t.py_create(old.dtype) if old.dtype.hasobject else old.get_type()
+    if old.dtype.hasobject:
+        return h5py.h5t.py_create(old.dtype)
+    return old.get_type()

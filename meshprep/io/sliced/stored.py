@@ -36,14 +36,17 @@ class Hdf5Rows:
         with h5py.File(self.path, "r") as file:
             item = file[self.dataset]
             if isinstance(wanted, slice):
-                found = item[wanted].reshape(-1, self.width)
+                selected = item[wanted].reshape(-1, self.width)
             else:
+                # Read each row once, in rising order, and put it where it is wanted.
                 which, place = np.unique(wanted, return_inverse=True)
                 rows = np.array([item[int(one)] for one in which], item.dtype)
-                found = rows.reshape(-1, self.width)[place.reshape(np.shape(wanted))]
-        if not found.dtype.isnative:
-            found = found.astype(found.dtype.newbyteorder("="))
-        return found.astype(np.int64) - self.base if self.base else found
+                selected = rows.reshape(-1, self.width)[place.reshape(np.shape(wanted))]
+        if not selected.dtype.isnative:
+            selected = selected.astype(selected.dtype.newbyteorder("="))
+        if self.base:
+            return selected.astype(np.int64) - self.base
+        return selected
 
 
 class Run(NamedTuple):
@@ -70,19 +73,62 @@ class RunRows:
         return sum(run.rows for run in self.runs)
 
     def read(self, begin: int, end: int) -> NDArray[Any]:
-        found, start = [np.empty((0, self.width), self.dtype)], 0
+        pieces = [np.empty((0, self.width), self.dtype)]
+        start = 0
         for address, rows, width, first in self.runs:
-            low, high = max(begin - start, 0), min(end - start, rows)
+            low = max(begin - start, 0)
+            high = min(end - start, rows)
             if low < high:
-                at, count = address + 8 * width * low, (high - low) * width
-                table = np.fromfile(self.path, self.dtype, count, offset=at).reshape(-1, width)
-                found.append(table[:, first:])
+                at = address + 8 * width * low
+                count = (high - low) * width
+                table = np.fromfile(self.path, self.dtype, count, offset=at).reshape(
+                    -1, width
+                )
+                pieces.append(table[:, first:])
             start += rows
-        whole = np.concatenate(found)
-        return whole - self.base if self.base else whole
+        whole = np.concatenate(pieces)
+        if self.base:
+            return whole - self.base
+        return whole
 
 
-StoredRows = Hdf5Rows | RunRows
+@dataclass(frozen=True)
+class NumberedRows:
+    """Rows in several runs of a file, in the order of their numbers.
+
+    These are 1, 2, ... through all runs, and rise inside each.
+    """
+
+    path: Path
+    numbers: Sequence[Run]
+    runs: Sequence[Run]  # the rows of these numbers
+    ends: NDArray[np.int64]  # (m, 2): the lowest and highest number of each run
+    width: int
+    dtype: str
+
+    @property
+    def size(self) -> int:
+        return sum(run.rows for run in self.runs)
+
+    def read(self, begin: int, end: int) -> NDArray[Any]:
+        """The rows with the numbers ``begin + 1`` to ``end``. O(runs + rows)."""
+        pieces = np.empty((end - begin, self.width), self.dtype)
+        bytes_of = np.memmap(self.path, np.uint8, "r")
+        inside = (self.ends[:, 0] <= end) & (self.ends[:, 1] > begin)
+        for i in np.flatnonzero(inside).tolist():
+            number = self.numbers[i]
+            run = self.runs[i]
+            # The numbers of a run rise: the wanted ones stand together.
+            held = bytes_of[number.address : number.address + 8 * number.rows].view("<i8")
+            low, high = np.searchsorted(held, [begin + 1, end + 1]).tolist()
+            at = run.address
+            row = 8 * run.width
+            rows = bytes_of[at + row * low : at + row * high].view(self.dtype)
+            pieces[held[low:high] - (begin + 1)] = rows.reshape(-1, run.width)
+        return pieces
+
+
+StoredRows = Hdf5Rows | RunRows | NumberedRows
 
 
 def in_turn(rows: StoredRows) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -127,7 +173,14 @@ class StoredTag:
         """The groups of some consecutive elements."""
         runs = np.searchsorted(self.ends, np.arange(begin, end), side="right")
         t = self.table
-        return Tag(self.name, self.set, t.values[runs], t.group_offset, t.group_id, self.names)
+        return Tag(
+            name=self.name,
+            set=self.set,
+            values=t.values[runs],
+            group_offset=t.group_offset,
+            group_id=t.group_id,
+            names=self.names,
+        )
 
 
 @dataclass(frozen=True)
@@ -143,12 +196,19 @@ class SlicedMesh:
     tags: tuple[StoredTag, ...] = ()
 
     def shape(self) -> Mesh:
-        """The same sets and maps without elements, from which loops and maps are looked up."""
-        kinds, unions = self.cell_types, self.unions
-        sets = [ElementSet(n, 0, kinds.get(n), unions.get(n, ())) for n in self.sizes]
+        """The same sets and maps without elements, for looking up loops and maps."""
+        kinds = self.cell_types
+        unions = self.unions
+        sets = [
+            ElementSet(name=n, size=0, cell_type=kinds.get(n), parts=unions.get(n, ()))
+            for n in self.sizes
+        ]
         tables = [np.empty((0, m.rows.width), np.int32) for m in self.maps]
         ends = zip(self.maps, tables, strict=True)
-        maps = [SetMap(m.name, m.from_set, m.to_set, table) for m, table in ends]
+        maps = [
+            SetMap(name=m.name, from_set=m.from_set, to_set=m.to_set, table=table)
+            for m, table in ends
+        ]
         dats = []
         if self.coordinates is not None:
             dats.append(Dat("coordinates", "nodes", np.empty((0, self.coordinates.width))))

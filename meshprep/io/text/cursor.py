@@ -15,7 +15,8 @@ from .tokens import ASCII, Mode, take_rows
 # What a kernel reads, too: beyond 18 digits a number might not fit.
 WHOLE = re.compile(rb"\s*([+-]?[0-9]{1,18})(?!\S)")
 REAL = re.compile(
-    rb"\s*([+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf))(?!\S)", re.IGNORECASE
+    rb"\s*([+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf))(?!\S)",
+    re.IGNORECASE,
 )
 BLANK = re.compile(rb"\s*")
 
@@ -23,12 +24,14 @@ BLANK = re.compile(rb"\s*")
 class Cursor:
     """A position in the bytes of a file, and what is needed to read on from there.
 
-    ``path`` is for messages, and ``data`` the whole file. ``section`` names the part of the file
-    that errors mention; empty for none.
+    ``path`` is for messages, and ``data`` the whole file. ``section`` names the part of the
+    file that errors mention; empty for none.
     """
 
     def __init__(self, path: Path, data: NDArray[np.uint8]) -> None:
-        self.path, self.data, self.pos = path, data, 0
+        self.path = path
+        self.data = data
+        self.pos = 0
         self.mode: Mode = ASCII
         self.section = ""
         self._bytes = data.data
@@ -40,22 +43,25 @@ class Cursor:
 
     def error(self, problem: str, pos: int | None = None) -> MeshprepError:
         """An error that says where: the line of a text file, the byte of a binary one."""
-        at = min(self.pos if pos is None else pos, int(self.data.size))
+        position = min(self.pos if pos is None else pos, int(self.data.size))
         if self.mode == ASCII:
-            at = self.behind_blank(at) if pos is not None else at
-            where = f"line {np.count_nonzero(self.data[:at] == 10) + 1}"
+            position = self.behind_blank(position) if pos is not None else position
+            where = f"line {np.count_nonzero(self.data[:position] == 10) + 1}"
         else:
-            where = f"byte {at}"
+            where = f"byte {position}"
         inside = f" in ${self.section}" if self.section else ""
         return MeshprepError(f"{self.path}: {where}{inside}: {problem}")
 
     def no_number(self, pos: int, what: str = "a number") -> MeshprepError:
         """The error for a failed read, given the negative position of a kernel."""
-        at, start = -1 - pos, self.behind_blank(-1 - pos)
+        position = -1 - pos
+        start = self.behind_blank(-1 - pos)
         if self.mode == ASCII and start < self.data.size:
             found = self.word(start)
             return self.error(f"expected {what}, found '{found}': repair the file", start)
-        return self.error(f"the file ends before {what}: it is truncated, write it again", at)
+        return self.error(
+            f"the file ends before {what}: it is truncated, write it again", position
+        )
 
     def behind_blank(self, pos: int) -> int:
         """The first position at or behind ``pos`` that is not blank."""
@@ -66,7 +72,10 @@ class Cursor:
     def word(self, pos: int) -> str:
         """The text at ``pos`` up to the next blank, shortened, fit for a message."""
         words = self.data[pos : pos + 24].tobytes().split()
-        text = words[0].decode("ascii", "replace") if words else ""
+        if words:
+            text = words[0].decode("ascii", "replace")
+        else:
+            text = ""
         return "".join(c if c.isprintable() else "?" for c in text)
 
     def need(self, count: int, text_bytes: int, binary_bytes: int, what: str) -> None:
@@ -102,13 +111,14 @@ class Cursor:
 
     def whole(self, what: str, *, size: bool = False) -> int:
         """One whole number, in the mode of the file."""
-        start, expected = self.pos, f"the number of {what}" if size else what
+        start = self.pos
+        expected = f"the number of {what}" if size else what
         if self.mode == ASCII:
-            found = WHOLE.match(self._bytes, start)
-            if found is None:
+            match = WHOLE.match(self._bytes, start)
+            if match is None:
                 raise self.no_number(-1 - start, expected)
-            self.pos = found.end()
-            return int(found[1])
+            self.pos = match.end()
+            return int(match[1])
         width = 8 if size else 4
         if self.left < width:
             raise self.no_number(-1 - int(self.data.size), expected)
@@ -117,37 +127,56 @@ class Cursor:
 
     def real(self, what: str) -> float:
         """One number of text."""
-        found = REAL.match(self._bytes, self.pos)
-        if found is None:
+        match = REAL.match(self._bytes, self.pos)
+        if match is None:
             raise self.no_number(-1 - self.pos, what)
-        self.pos = found.end()
-        return float(found[1])
+        self.pos = match.end()
+        return float(match[1])
 
-    def ints(self, n: int, *, size: bool = False, what: str = "numbers") -> NDArray[np.int64]:
+    def ints(
+        self, n: int, *, size: bool = False, what: str = "numbers"
+    ) -> NDArray[np.int64]:
         """``n`` whole numbers: of 4 bytes, or as wide as sizes are in this file."""
-        self.need(n, 2, 8 if size else 4, what)
+        self.need(count=n, text_bytes=2, binary_bytes=8 if size else 4, what=what)
         return self.rows(*self._row_of(n), 0, size=size, what=what)[0].reshape(-1)
 
     def doubles(self, n: int, what: str = "numbers") -> NDArray[np.float64]:
         """``n`` doubles."""
-        self.need(n, 2, 8, what)
+        self.need(count=n, text_bytes=2, binary_bytes=8, what=what)
         rows, columns = self._row_of(n)
-        return self.rows(rows, 0, columns, what=what)[1].reshape(-1)
+        return self.rows(n=rows, ints=0, doubles=columns, what=what)[1].reshape(-1)
 
     def _row_of(self, n: int) -> tuple[int, int]:
-        """The shape of ``n`` numbers: of text one row, which takes half the time of many."""
-        return (1, n) if self.mode == ASCII else (n, 1)
+        """The shape of ``n`` numbers: a single row for text, which parses twice as fast."""
+        if self.mode == ASCII:
+            return (1, n)
+        return (n, 1)
 
     def rows(
         self, n: int, ints: int, doubles: int, *, size: bool = False, what: str = "rows"
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """``n`` rows of some whole numbers followed by some doubles, in the mode of the file."""
+        """``n`` rows of whole numbers followed by doubles, in the mode of the file."""
         width = 8 if size else 4
-        self.need(n, 2 * (ints + doubles), width * ints + 8 * doubles, what)
+        self.need(
+            count=n,
+            text_bytes=2 * (ints + doubles),
+            binary_bytes=width * ints + 8 * doubles,
+            what=what,
+        )
         if self.mode != ASCII:
-            return self._binary_rows(n, ints, doubles, width, what)
-        numbers, values = np.empty((n, ints), dtype=np.int64), np.empty((n, doubles))
-        pos = take_rows(self.data, self.pos, ASCII, width, numbers, values)
+            return self._binary_rows(
+                n=n, ints=ints, doubles=doubles, width=width, what=what
+            )
+        numbers = np.empty((n, ints), dtype=np.int64)
+        values = np.empty((n, doubles))
+        pos = take_rows(
+            data=self.data,
+            pos=self.pos,
+            mode=ASCII,
+            width=width,
+            ints=numbers,
+            values=values,
+        )
         if pos < 0:
             raise self.no_number(int(pos), what)
         self.pos = int(pos)
@@ -176,8 +205,12 @@ class Cursor:
         start = self.pos
         rest = self.line().strip()
         if rest:
-            raise self.error("there is more on this line than belongs there: repair it", start)
+            raise self.error(
+                "there is more on this line than belongs there: repair it", start
+            )
 
     def _find(self, what: bytes, start: int) -> int:
         found = re.compile(re.escape(what)).search(self._bytes, start)
-        return found.start() if found else -1
+        if found:
+            return found.start()
+        return -1

@@ -1,28 +1,37 @@
 """Decimal text to double and back, inside numba kernels.
 
-Reading follows Lemire, *Number parsing at a gigabyte per second*, Softw. Pract. Exp. 51, 2021;
-writing finds the shortest decimal that reads back as the same double, after Giulietti's
-*Schubfach*. Both multiply by a power of ten known to 128 bits. Of numbers with more than 19 digits
-the first 19 count: half-way between two doubles but for the rest, either is read.
+Reading follows Lemire, *Number parsing at a gigabyte per second*, Softw. Pract. Exp. 51,
+2021; writing finds the shortest decimal that reads back as the same double, after
+Giulietti's *Schubfach*. Both multiply by a power of ten known to 128 bits. Of numbers with
+more than 19 digits the first 19 count: half-way between two doubles but for the rest,
+either is read.
 """
 
 import numpy as np
 
 from ...kernels import UInt8s, UInt64s, helper
 
-LOWEST, HIGHEST = -342, 324
+LOWEST = -342
+HIGHEST = 324
 U64 = np.uint64
 _MASK32 = U64(0xFFFFFFFF)
 _HIDDEN = U64(1 << 52)
 _INF = U64(0x7FF << 52)
 _SIGN = U64(1 << 63)
-_U0, _U1, _U2, _U3, _U4, _U10 = U64(0), U64(1), U64(2), U64(3), U64(4), U64(10)
-_U32, _U40, _U63 = U64(32), U64(40), U64(63)
+_U0 = U64(0)
+_U1 = U64(1)
+_U2 = U64(2)
+_U3 = U64(3)
+_U4 = U64(4)
+_U10 = U64(10)
+_U32 = U64(32)
+_U40 = U64(40)
+_U63 = U64(63)
 _LONGEST_MANTISSA = U64(10**18)
 
 
-def _powers(rounding_up: tuple[tuple[int, int], ...]) -> UInt64s:
-    """Leading 128 bits (high, low) of 10^q, q in LOWEST..HIGHEST, rounded up in these ranges."""
+def _powers_of_ten(rounding_up: tuple[tuple[int, int], ...]) -> UInt64s:
+    """Leading 128 bits (high, low) of 10^q, q in LOWEST..HIGHEST, rounded up there."""
     out = np.empty((HIGHEST - LOWEST + 1, 2), dtype=np.uint64)
     for q in range(LOWEST, HIGHEST + 1):
         power = 5 ** abs(q)
@@ -36,15 +45,19 @@ def _powers(rounding_up: tuple[tuple[int, int], ...]) -> UInt64s:
     return out
 
 
-_FOR_READING = _powers(((-27, -1),))
-_FOR_WRITING = _powers(((LOWEST, -1), (56, HIGHEST)))
+_FOR_READING = _powers_of_ten(((-27, -1),))
+_FOR_WRITING = _powers_of_ten(((LOWEST, -1), (56, HIGHEST)))
 
 
 @helper
 def _multiply(a: U64, b: U64) -> tuple[U64, U64]:
     """The 128-bit product as (high, low)."""
-    a_low, a_high, b_low, b_high = a & _MASK32, a >> _U32, b & _MASK32, b >> _U32
-    low, cross = a_low * b_low, a_high * b_low
+    a_low = a & _MASK32
+    a_high = a >> _U32
+    b_low = b & _MASK32
+    b_high = b >> _U32
+    low = a_low * b_low
+    cross = a_high * b_low
     middle = (low >> _U32) + (cross & _MASK32) + a_low * b_high
     high = a_high * b_high + (cross >> _U32) + (middle >> _U32)
     return high, (middle << _U32) | (low & _MASK32)
@@ -67,6 +80,9 @@ def nearest_bits(mantissa: U64, power: int) -> U64:
         return _U0
     if power > 308:
         return _INF
+    # Multiply the mantissa, shifted to its highest bit, by the upper half of the power.
+    # Where all nine bits below those that are kept are ones, the lower half may carry
+    # into them: add it.
     zeros = _leading_zeros(mantissa)
     shifted = mantissa << U64(zeros)
     high, low = _multiply(shifted, _FOR_READING[power - LOWEST, 0])
@@ -75,6 +91,8 @@ def nearest_bits(mantissa: U64, power: int) -> U64:
         low = low + more
         if low < more:
             high += _U1
+    # Keep 53 bits and one to round by. The exponent is that of 10^power, whose logarithm
+    # to base 2 is power * 217706 / 2^16 (rounded down), with the bias and the shifts.
     upper = high >> _U63
     shift = upper + U64(9)
     digits = high >> shift
@@ -110,17 +128,23 @@ def is_blank(char: int) -> bool:
 
 @helper
 def parse_double(text: UInt8s, pos: int) -> tuple[float, int]:
-    """The number that begins at ``pos``, and its end: -1 where none is up to the next blank."""
-    n, sign = text.size, _U0
+    """The number that begins at ``pos``, and its end: -1 where there is none."""
+    n = text.size
+    # Collect the first 19 digits as a whole number, and count in the power of ten those
+    # that are left out before the point, and those that are taken behind it.
+    sign = _U0
     if pos < n and (text[pos] == 45 or text[pos] == 43):
         sign = _SIGN if text[pos] == 45 else _U0
         pos += 1
     start = pos
-    mantissa, power, seen, point = _U0, 0, False, False
+    mantissa = _U0
+    power = 0
+    has_digits = False
+    point = False
     while pos < n:
         c = text[U64(pos)]
         if 48 <= c <= 57:
-            seen = True
+            has_digits = True
             if mantissa < _LONGEST_MANTISSA:
                 mantissa = mantissa * _U10 + U64(c - 48)
                 power -= point
@@ -131,7 +155,7 @@ def parse_double(text: UInt8s, pos: int) -> tuple[float, int]:
         else:
             break
         pos += 1
-    if not seen:
+    if not has_digits:
         return _parse_word(text, start, sign)
     pos, exponent = _parse_exponent(text, pos)
     if pos < 0 or (pos < n and not is_blank(text[pos])):
@@ -148,7 +172,8 @@ def _parse_exponent(text: UInt8s, pos: int) -> tuple[int, int]:
     negative = pos < n and text[pos] == 45
     if pos < n and (text[pos] == 45 or text[pos] == 43):
         pos += 1
-    start, value = pos, 0
+    start = pos
+    value = 0
     while pos < n and 48 <= text[pos] <= 57:
         # Capped: beyond any file, and so that a long mantissa cannot bring it back.
         value = min(value * 10 + int(np.int64(text[pos] - 48)), 1 << 50)
@@ -161,10 +186,13 @@ def _parse_exponent(text: UInt8s, pos: int) -> tuple[int, int]:
 @helper
 def _parse_word(text: UInt8s, pos: int, sign: U64) -> tuple[float, int]:
     """``nan`` and ``inf`` in any case."""
-    n, end = text.size, pos + 3
+    n = text.size
+    end = pos + 3
     if end > n or (end < n and not is_blank(text[end])):
         return 0.0, -1
-    a, b, c = text[pos] | 32, text[pos + 1] | 32, text[pos + 2] | 32
+    a = text[pos] | 32
+    b = text[pos + 1] | 32
+    c = text[pos + 2] | 32
     if a == 110 and b == 97 and c == 110:
         return np.nan, end
     if a == 105 and b == 110 and c == 102:
@@ -184,14 +212,21 @@ def _round_to_odd(power: int, c: U64) -> U64:
 
 @helper
 def shortest(bits: U64) -> tuple[U64, int]:
-    """Digits and power of ten of the shortest decimal nearest to a finite double > 0. O(1)."""
+    """Digits and exponent of the shortest decimal nearest to a finite double > 0. O(1)."""
     fraction = bits & (_HIDDEN - _U1)
+    # The double is c 2^q; a whole number below 2^53 has its own digits.
     biased = int(np.int64((bits >> U64(52)) & U64(0x7FF)))
-    c, q = fraction, -1074
+    c = fraction
+    q = -1074
     if biased != 0:
-        c, q = fraction | _HIDDEN, biased - 1075
+        c = fraction | _HIDDEN
+        q = biased - 1075
         if -53 < q <= 0 and c & ((_U1 << U64(-q)) - _U1) == _U0:
             return c >> U64(-q), 0
+    # All between the points half-way to both neighbours reads back as this double, and so
+    # do these points where c is even. Below a power of two the neighbour is only half as
+    # far. Take k as the logarithm to base 10 of the distance of the points (log10 2 is
+    # 1262611 / 2^22), rounded down, and scale the value and both points to 10^k / 4.
     uneven = fraction == _U0 and biased > 1
     k = (q * 1262611 - (524031 if uneven else 0)) >> 22
     h = U64(q + ((-k * 1741647) >> 19) + 1)
@@ -199,13 +234,17 @@ def shortest(bits: U64) -> tuple[U64, int]:
     lower = _round_to_odd(-k, (_U4 * c - _U2 + U64(uneven)) << h) + odd
     value = _round_to_odd(-k, (_U4 * c) << h)
     upper = _round_to_odd(-k, (_U4 * c + _U2) << h) - odd
+    # Take a decimal with one digit fewer if just one lies between these points, else the
+    # only one at 10^k, else the nearer of two.
     s = value >> _U2
     if s >= _U10:
         tens = s // _U10
-        below, above = lower <= _U40 * tens, _U40 * tens + _U40 <= upper
+        below = lower <= _U40 * tens
+        above = _U40 * tens + _U40 <= upper
         if below != above:
             return tens + U64(above), k + 1
-    below, above = lower <= _U4 * s, _U4 * s + _U4 <= upper
+    below = lower <= _U4 * s
+    above = _U4 * s + _U4 <= upper
     if below != above:
         return s + U64(above), k
     middle = _U4 * s + _U2
@@ -215,16 +254,17 @@ def shortest(bits: U64) -> tuple[U64, int]:
 @helper
 def put_digits(out: UInt8s, pos: int, value: U64) -> int:
     """Write an unsigned whole number at ``pos``; returns the end. At most 20 bytes."""
-    n, rest = 1, value
-    while rest >= _U10:
-        rest = rest // _U10
+    n = 1
+    digits_left = value
+    while digits_left >= _U10:
+        digits_left = digits_left // _U10
         n += 1
     p = U64(pos + n)
     for _ in range(n):
         p -= _U1
-        rest = value // _U10
-        out[p] = np.uint8(U64(48) + (value - rest * _U10))
-        value = rest
+        digits_left = value // _U10
+        out[p] = np.uint8(U64(48) + (value - digits_left * _U10))
+        value = digits_left
     return pos + n
 
 
@@ -233,16 +273,17 @@ def put_double(out: UInt8s, pos: int, value: float) -> int:
     """Write a double so that it reads back exactly; returns the end. At most 25 bytes."""
     bits = np.float64(value).view(np.uint64)
     if value != value:
-        return _put_word(out, pos, 110, 97, 110)
+        return _put_word(out=out, pos=pos, a=110, b=97, c=110)
     if bits & _SIGN != _U0:
         out[pos] = 45
         pos += 1
         bits = bits & ~_SIGN
     if bits == _INF:
-        return _put_word(out, pos, 105, 110, 102)
+        return _put_word(out=out, pos=pos, a=105, b=110, c=102)
     if bits == _U0:
         out[pos] = 48
         return pos + 1
+    # Leave out zeros at the end of the digits.
     digits, power = shortest(bits)
     while digits >= _U10:
         tens = digits // _U10
@@ -250,12 +291,14 @@ def put_double(out: UInt8s, pos: int, value: float) -> int:
             break
         digits = tens
         power += 1
-    return _put_decimal(out, pos, digits, power)
+    return _put_decimal(out=out, pos=pos, digits=digits, power=power)
 
 
 @helper
 def _put_word(out: UInt8s, pos: int, a: int, b: int, c: int) -> int:
-    out[pos], out[pos + 1], out[pos + 2] = a, b, c
+    out[pos] = a
+    out[pos + 1] = b
+    out[pos + 2] = c
     return pos + 3
 
 
@@ -278,12 +321,15 @@ def _put_decimal(out: UInt8s, pos: int, digits: U64, power: int) -> int:
         return pos + 2 - point + n
     if n > 1:
         stop = _insert_point(out, pos + 1, stop)
+    # An exponent has a sign and two digits at least, as C prints it.
     out[stop] = 101
-    stop += 1
-    if point < 1:
-        out[stop] = 45
+    out[stop + 1] = 45 if point < 1 else 43
+    stop += 2
+    exponent = abs(point - 1)
+    if exponent < 10:
+        out[stop] = 48
         stop += 1
-    return put_digits(out, stop, U64(abs(point - 1)))
+    return put_digits(out, stop, U64(exponent))
 
 
 @helper

@@ -1,7 +1,7 @@
-"""One way to take numbers from a file and to put them, whatever its mode: inside numba kernels.
+"""Reading and writing numbers in text or binary files, inside numba kernels.
 
-A negative position ``-1 - p`` means that there is no such number at ``p``. Nothing is read past
-the end of the bytes.
+A negative position ``-1 - p`` means that there is no such number at ``p``. Nothing is read
+past the end of the bytes.
 """
 
 from typing import Any
@@ -12,12 +12,13 @@ from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
 from ...kernels.arrays import ZERO
 from .decimal import is_blank, parse_double, put_digits, put_double
 
-# None for binary, little-endian: numba then leaves out what it does not reach, decimal numbers.
+# None for binary, little-endian: numba then leaves out what it does not reach, decimal
+# numbers.
 ASCII, LITTLE = 0, None
 Mode = int | None
 BLANK, BREAK, RETURN = 32, 10, 13
-# Bytes of a binary whole number, short or as wide as sizes, and how many to take. Typed, so that
-# helpers are not compiled again for each constant.
+# Bytes of a binary whole number, short or as wide as sizes, and how many to take. Typed, so
+# that helpers are not compiled again for each constant.
 SHORT: Any = np.int64(4)
 WIDE: Any = np.int64(8)
 SINGLE: Any = np.int64(1)
@@ -52,11 +53,13 @@ def skip_line(data: UInt8s, pos: int) -> tuple[int, int]:
 def next_int(data: UInt8s, pos: int) -> tuple[int, int]:
     """A whole number of text."""
     pos = skip_blank(data, pos)
-    start, n = pos, data.size
+    start = pos
+    n = data.size
     negative = pos < n and data[np.uint64(pos)] == 45
     if pos < n and (negative or data[np.uint64(pos)] == 43):
         pos += 1
-    first, value = pos, 0
+    first = pos
+    value = 0
     while pos < n and 48 <= data[np.uint64(pos)] <= 57:
         value = value * 10 + int(np.int64(data[np.uint64(pos)] - 48))
         pos += 1
@@ -68,7 +71,10 @@ def next_int(data: UInt8s, pos: int) -> tuple[int, int]:
 
 @helper
 def _bits(data: UInt8s, pos: int, width: int) -> np.uint64:
-    """The word of some bytes, the lowest first: of NumPy's views each takes a second to compile."""
+    """The word of some bytes, lowest first.
+
+    NumPy's views would take a second to compile for each type.
+    """
     word = np.uint64(0)
     for k in range(width):
         word |= np.uint64(data[np.uint64(pos + k)]) << np.uint64(8 * k)
@@ -98,7 +104,9 @@ def take_ints(
 
 
 @helper
-def take_doubles(data: UInt8s, pos: int, mode: Mode, out: Float64s, start: int, stop: int) -> int:
+def take_doubles(
+    data: UInt8s, pos: int, mode: Mode, out: Float64s, start: int, stop: int
+) -> int:
     """Doubles into ``out[start:stop]``; returns the position behind."""
     if mode is None:
         if stop - start > (data.size - pos) // 8:
@@ -124,12 +132,29 @@ def take_rows(
 
     Returns the position behind. O(bytes).
     """
-    a, c = ints.shape[1], values.shape[1]
-    flat, numbers = ints.reshape(-1), values.reshape(-1)
+    n_ints = ints.shape[1]
+    n_doubles = values.shape[1]
+    flat = ints.reshape(-1)
+    numbers = values.reshape(-1)
     for i in range(len(ints)):
-        pos = take_ints(data, pos, mode, width, flat, i * a, a)
+        pos = take_ints(
+            data=data,
+            pos=pos,
+            mode=mode,
+            width=width,
+            out=flat,
+            start=i * n_ints,
+            n=n_ints,
+        )
         if pos >= 0:
-            pos = take_doubles(data, pos, mode, numbers, i * c, i * c + c)
+            pos = take_doubles(
+                data=data,
+                pos=pos,
+                mode=mode,
+                out=numbers,
+                start=i * n_doubles,
+                stop=i * n_doubles + n_doubles,
+            )
         if pos < 0:
             break
     return pos
@@ -139,7 +164,7 @@ def take_rows(
 def put_int(out: UInt8s, pos: int, mode: Mode, width: int, value: int, end: int) -> int:
     """Write a whole number and, in text, the byte ``end``."""
     if mode != ASCII:
-        return _put_bytes(out, pos, width, np.uint64(value))
+        return _put_bytes(out=out, pos=pos, width=width, value=np.uint64(value))
     if value < 0:
         out[pos] = 45
         pos += 1
@@ -160,7 +185,14 @@ def _put_bytes(out: UInt8s, pos: int, width: int, value: np.uint64) -> int:
 def put_float(out: UInt8s, pos: int, mode: Mode, value: float, end: int) -> int:
     """Write a double and, in text, the byte ``end``."""
     if mode != ASCII:
-        return put_int(out, pos, mode, 8, int(np.float64(value).view(np.int64)), end)
+        return put_int(
+            out=out,
+            pos=pos,
+            mode=mode,
+            width=8,
+            value=int(np.float64(value).view(np.int64)),
+            end=end,
+        )
     pos = put_double(out, pos, value)
     out[pos] = end
     return pos + 1
@@ -168,12 +200,27 @@ def put_float(out: UInt8s, pos: int, mode: Mode, value: float, end: int) -> int:
 
 @kernel
 def put_rows(out: UInt8s, ints: Int64s, values: Float64s) -> int:
-    """Write rows of whole numbers followed by doubles as text; returns the number of bytes."""
+    """Write rows of whole numbers and doubles as text; return the number of bytes."""
     # Typed, so that the kernels below are compiled once.
-    pos, a, c = ZERO, ints.shape[1], values.shape[1]
+    pos = ZERO
+    n_ints = ints.shape[1]
+    n_doubles = values.shape[1]
     for i in range(len(ints)):
-        for j in range(a):
-            pos = put_int(out, pos, ASCII, 4, ints[i, j], BLANK if j + 1 < a + c else BREAK)
-        for j in range(c):
-            pos = put_float(out, pos, ASCII, values[i, j], BLANK if j + 1 < c else BREAK)
+        for j in range(n_ints):
+            pos = put_int(
+                out=out,
+                pos=pos,
+                mode=ASCII,
+                width=4,
+                value=ints[i, j],
+                end=BLANK if j + 1 < n_ints + n_doubles else BREAK,
+            )
+        for j in range(n_doubles):
+            pos = put_float(
+                out=out,
+                pos=pos,
+                mode=ASCII,
+                value=values[i, j],
+                end=BLANK if j + 1 < n_doubles else BREAK,
+            )
     return pos

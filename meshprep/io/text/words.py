@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 
 
 def numbers(text: bytes, dtype: Any) -> NDArray:
-    """All numbers of a text; raises ValueError where something is none, or too large to hold."""
+    """All numbers of a text; raises ValueError for words that are none, or too large."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         try:
-            found = np.fromstring(text, dtype=dtype, sep=" ")
+            values = np.fromstring(text, dtype=dtype, sep=" ")
         except DeprecationWarning:
             raise ValueError(dtype) from None
     # NumPy takes the largest one for all beyond
-    if found.dtype.kind in "iu" and (found == np.iinfo(found.dtype).max).any():
+    if values.dtype.kind in "iu" and (values == np.iinfo(values.dtype).max).any():
         raise ValueError(dtype)
-    return found
+    return values
 
 
 def words_of_lines(text: bytes) -> NDArray[np.int64]:

@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 from .tokens import ASCII, DOUBLE_ROOM, INT_ROOM, Mode, put_rows
 
 # Bytes that one piece takes at most; in binary they are filled in the cache.
-PIECE, SMALL_PIECE = 1 << 23, 1 << 20
+PIECE = 1 << 23
+SMALL_PIECE = 1 << 20
 
 
 class NumberWriter:
     """A file being written, and its mode, ``tokens.ASCII`` or ``tokens.LITTLE``."""
 
     def __init__(self, file: BinaryIO, mode: Mode) -> None:
-        self.file, self.mode = file, mode
+        self.file = file
+        self.mode = mode
         self._buffer = np.empty(0, dtype=np.uint8)
 
     def text(self, text: str) -> None:
@@ -44,7 +46,11 @@ class NumberWriter:
             self.text(" ".join(map(repr, values)) + "\n")
 
     def rows(
-        self, ints: NDArray[np.integer], values: NDArray | None = None, *, size: bool = False
+        self,
+        ints: NDArray[np.integer],
+        values: NDArray | None = None,
+        *,
+        size: bool = False,
     ) -> None:
         """Write rows of whole numbers followed by doubles. O(n)."""
         n = len(ints)
@@ -66,5 +72,6 @@ class NumberWriter:
         out = np.empty(min(step, len(ints)), dtype=row)
         for i in range(0, len(ints), step):
             some = out[: len(ints) - i]
-            some["i"], some["v"] = ints[i : i + step], values[i : i + step]
+            some["i"] = ints[i : i + step]
+            some["v"] = values[i : i + step]
             self.file.write(some.data)

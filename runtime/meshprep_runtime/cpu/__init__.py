@@ -1,11 +1,8 @@
 """Loops on the CPU: strategies, generated code, compiled by numba on first use."""
 
-from .strategies import NEED_BLOCKS, ORDERED, SCHEDULES, refusal
-
-STRATEGIES = tuple(SCHEDULES)
+from .strategies import ORDERED, STRATEGIES, refusal
 
 __all__ = [
-    "NEED_BLOCKS",
     "ORDERED",
     "STRATEGIES",
     "refusal",

@@ -1,112 +1,125 @@
-"""From the text of a loop and a kernel to machine code, taken from disk where it is known."""
+"""Compiles the text of a loop with its kernel, or takes the machine code from disk."""
 
 import functools
 import sys
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba import types
 from numpy.typing import NDArray
 
+from .._numba.compiling import FORCE_INLINE, INNER, NO_WRAPPER_FOR_C
+from .._numba.lowering import (
+    array_of,
+    call_and_ask,
+    call_type,
+    function_of_c,
+    intrinsic,
+    ir,
+    nothing,
+    pointer_to,
+    unpacked,
+    value_type,
+)
+from .._numba.messages import is_of_numba
 from ..kernel import cache
-from ..kernel.analysis import INNER, fresh, reach, stable
+from ..kernel.analysis import fresh, reach, stable
 from .source import vectors
-from .source.text import BOXES, COUNTERS, TEAM
+from .source.text import TEAM, launcher_constants
 
 INT64 = ir.IntType(64)
+R = TypeVar("R")
 
 
 @intrinsic
 def fetch_add(typing: Any, counters: Any, at: Any) -> Any:
-    """Add one to a counter; returns what it was. What was written before is seen after."""
+    """Add one to a counter; returns its old value.
+
+    Threads that see the new value see all that was written before.
+    """
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, signature, args)
-        return builder.atomic_rmw("add", place, INT64(1), "acq_rel")
+        counter = _counter(context, builder, signature, args)
+        return builder.atomic_rmw("add", counter, INT64(1), "acq_rel")
 
     return types.int64(counters, types.intp), make
 
 
 @intrinsic
 def look(typing: Any, counters: Any, at: Any) -> Any:
-    """The present value of a counter, and all that was written before it got it."""
+    """The value of a counter; also shows all that was written before it was set."""
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load_atomic(_place(context, builder, signature, args), "acquire", 8)
+        counter = _counter(context, builder, signature, args)
+        return builder.load_atomic(counter, "acquire", 8)
 
     return types.int64(counters, types.intp), make
 
 
 @intrinsic
 def swap(typing: Any, counters: Any, at: Any, old: Any, new: Any) -> Any:
-    """Set a counter if it has the old value; returns whether it had."""
+    """Set a counter to ``new`` if it is ``old``; returns whether it was."""
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, signature, args)
-        found = builder.cmpxchg(place, args[2], args[3], "acq_rel", "acquire")
-        return builder.extract_value(found, 1)
+        counter = _counter(context, builder, signature, args)
+        old_and_success = builder.cmpxchg(counter, args[2], args[3], "acq_rel", "acquire")
+        return builder.extract_value(old_and_success, 1)
 
     return types.boolean(counters, types.intp, types.int64, types.int64), make
 
 
 @intrinsic
 def rest(typing: Any) -> Any:
-    """Let another thread have the core, if one waits for it."""
+    """Let another thread have the core, if a thread waits for it."""
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if sys.platform != "win32":
-            kind = ir.FunctionType(ir.IntType(32), [])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
-        return context.get_dummy_value()
+            builder.call(function_of_c(builder, "sched_yield", ir.IntType(32)), [])
+        return nothing(context)
 
     return types.void(), make
 
 
 @intrinsic
 def raises(typing: Any, function: Any, *given: Any) -> Any:
-    """Call a compiled function; True for an exception, dropped, for which others would wait."""
-    inner = function.get_call_type(typing, given, {})
+    """Call a compiled function; True where it raises an exception, which is dropped.
+
+    A thread that left with the exception would let the others wait for its turn.
+    """
+    inner = call_type(typing, function, given)
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        compiled = function.dispatcher.overloads[tuple(inner.args)]
-        context.active_code_library.add_linking_library(compiled.library)
-        values = cgutils.unpack_tuple(builder, args[1], len(given))
-        cast = [
-            context.cast(builder, v, t, w)
-            for v, t, w in zip(values, given, inner.args, strict=True)
-        ]
-        status, _ = context.call_internal_no_propagate(builder, compiled.fndesc, inner, cast)
-        return status.is_error
+        return call_and_ask(
+            context=context,
+            builder=builder,
+            function=function,
+            inner=inner,
+            given=given,
+            values=unpacked(builder, args[1], len(given)),
+        )
 
     return types.boolean(function, types.StarArgTuple(given)), make
 
 
 @intrinsic
 def array_at(typing: Any, words: Any, at: Any, kind: Any) -> Any:
-    """The array of a type whose address and shape stand at a place of some words."""
+    """The array of a type whose address and shape stand in ``words`` from ``at`` on."""
     array = kind.instance_type
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        start = builder.gep(args[0], [args[1]], inbounds=True)
-        places = (builder.gep(start, [INT64(k)], inbounds=True) for k in range(1 + array.ndim))
-        address, *shape = map(builder.load, places)
-        size = INT64(context.get_abi_sizeof(context.get_data_type(array.dtype)))
-        strides, count = [size], INT64(1)
-        for length in reversed(shape[1:]):
-            strides.insert(0, builder.mul(strides[0], length))
-        for length in shape:
-            count = builder.mul(count, length)
-        made = cgutils.create_struct_proxy(array)(context, builder)
-        made.data = builder.inttoptr(address, made.data.type)
-        made.nitems, made.itemsize = count, size
-        made.shape = cgutils.pack_array(builder, shape)
-        made.strides = cgutils.pack_array(builder, strides)
-        return made._getvalue()
+        first_word = builder.gep(args[0], [args[1]], inbounds=True)
+        pointers = (
+            builder.gep(first_word, [INT64(k)], inbounds=True)
+            for k in range(1 + array.ndim)
+        )
+        address, *shape = map(builder.load, pointers)
+        data = builder.inttoptr(address, value_type(context, array.dtype).as_pointer())
+        return array_of(
+            context=context, builder=builder, kind=array, data=data, shape=shape
+        )
 
     return array(words, types.intp, kind), make
 
@@ -115,27 +128,27 @@ def array_at(typing: Any, words: Any, at: Any, kind: Any) -> Any:
 def invoke(
     typing: Any, function: Any, who: Any, first: Any, last: Any, counters: Any, words: Any
 ) -> Any:
-    """Call what :func:`build_native` made, by addresses."""
+    """Call a function that :func:`build_native` compiled; arrays are given by address."""
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = INT64.as_pointer()
         kind = ir.FunctionType(INT64, [*[INT64] * 3, pointer, pointer])
         memory = [builder.inttoptr(address, pointer) for address in args[4:]]
-        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), [*args[1:4], *memory])
+        return builder.call(
+            builder.inttoptr(args[0], kind.as_pointer()), [*args[1:4], *memory]
+        )
 
     return types.int64(*[types.int64] * 6), make
 
 
-def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    kind, data = signature.args[0], args[0]
-    if isinstance(kind, types.Array):
-        data = cgutils.create_struct_proxy(kind)(context, builder, data).data
-    return builder.gep(data, [args[1]], inbounds=True)
+def _counter(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """A pointer to ``args[0][args[1]]``, where ``args[0]`` is an array or a pointer."""
+    return pointer_to(context, builder, signature.args[0], args[0], args[1])
 
 
 @dataclass(frozen=True)
 class Inlined:
-    """A kernel that the text calls through ``elements``, both with this suffix."""
+    """A kernel that the text calls from ``elements``; both names end in ``suffix``."""
 
     kernel: Callable[..., None]
     fastmath: bool
@@ -145,27 +158,35 @@ class Inlined:
 
 @dataclass(frozen=True)
 class Request:
-    """What to compile, and how.
+    """A text to compile, and how.
 
-    ``text`` defines functions. Its ``run`` is called from Python; or ``body`` is that of one which
-    is called by its address, on the arrays ``names``.
+    ``text`` defines functions. Either it defines ``run``, which is called from Python; or
+    ``body`` is the body of ``run``, which is called by its address, with the arrays
+    ``names``.
     """
 
     text: str
     kernels: tuple[Inlined, ...]
-    fastmath: bool = False  # of what calls ``elements``
+    fastmath: bool = False  # of the functions that call ``elements``
     boundscheck: bool = False
     body: str = ""
     names: tuple[str, ...] = ()
 
     def reached(self) -> Hashable:
-        """What :func:`reach` gives for the kernels."""
-        return tuple(reach(one.kernel) for one in self.kernels)
+        """The keys of :func:`reach` for the kernels."""
+        return tuple(reach(inlined.kernel) for inlined in self.kernels)
 
     def options(self) -> tuple[Hashable, ...]:
-        """All but the kernels."""
-        words = tuple((one.fastmath, one.single, one.suffix) for one in self.kernels)
-        return (self.text, words, self.fastmath, self.boundscheck, self.body, self.names)
+        """All fields, but without the kernels themselves."""
+        options_of_kernels = tuple((k.fastmath, k.single, k.suffix) for k in self.kernels)
+        return (
+            self.text,
+            options_of_kernels,
+            self.fastmath,
+            self.boundscheck,
+            self.body,
+            self.names,
+        )
 
     def key(self) -> Hashable:
         """Equal for requests that give the same machine code."""
@@ -177,32 +198,38 @@ class Native:
     """Machine code ``run(who, first, last, counters, words)``, see :mod:`.source.text`."""
 
     address: int
-    code: Any  # keeps it
-
-    def __deepcopy__(self, memo: Any) -> "Native":
-        """The same: it holds no arrays."""
-        return self
+    code: Any  # keeps the machine code alive
 
 
 def build(request: Request, arrays: Sequence[NDArray[Any]]) -> Callable[..., Any]:
-    """The compiled ``run(number, *arrays)`` for arrays of these types; it checks nothing."""
-    made: Callable[..., Any] = _build(request, tuple(map(numba.typeof, arrays)))
-    return made
+    """The compiled ``run(number, *arrays)`` for arrays of these types.
+
+    It does not check what it is called with.
+    """
+    run: Callable[..., Any] = _compile_or_load(request, tuple(map(numba.typeof, arrays)))
+    return run
 
 
 def build_native(request: Request, arrays: Sequence[NDArray[Any]]) -> Native:
-    """The same for ``request.body``, called by its address."""
-    code = _build(request, tuple(map(numba.typeof, arrays)))
+    """The compiled ``request.body`` for arrays of these types, called by its address."""
+    code = _compile_or_load(request, tuple(map(numba.typeof, arrays)))
     return Native(code.address, code)
 
 
 def words_of(arrays: Iterable[NDArray[Any]]) -> list[int]:
-    """Addresses and shapes, as :func:`array_at` finds them; a microsecond an array."""
-    return [word for a in arrays for word in (a.ctypes.data, *a.shape)]
+    """The address and shape of each array, as :func:`array_at` reads them.
+
+    Takes a microsecond for each array.
+    """
+    words: list[int] = []
+    for array in arrays:
+        words.append(array.ctypes.data)
+        words.extend(array.shape)
+    return words
 
 
 class Launchers(NamedTuple):
-    """The functions of ``TEAM``."""
+    """The compiled functions of :data:`.source.text.TEAM`."""
 
     call: Callable[..., int]
     launch: Callable[..., int]
@@ -211,52 +238,95 @@ class Launchers(NamedTuple):
 
 @functools.cache
 def launchers() -> Launchers:
-    """Compiled once a process, or taken from disk."""
-    kept = cache.module(cache.name_of((TEAM,)), TEAM)
-    made: Launchers = _once_more_without(kept, _launchers)
-    return made
-
-
-def _launchers(kept: Any) -> Launchers:
-    scope: dict[str, Any] = {} if kept is None else vars(kept)
-    scope |= names_in_texts()
-    file = "<meshprep team>" if kept is None else str(kept.__file__)
-    exec(compile(TEAM, file, "exec"), scope)
-    number, words = numba.int64, numba.int64[::1]
+    """The launchers, compiled or taken from disk once in a process."""
+    # Signatures are given, so that compiling does not wait for the first call.
+    number = numba.int64
+    words = numba.int64[::1]
+    launch = (
+        number,  # function
+        number,  # first
+        number,  # last
+        words,  # counters
+        words,  # words
+        words,  # boxes
+        number,  # helpers
+        number,  # known
+        numba.boolean,  # sleepers
+    )
     signatures = {
         "call": (words, words),
-        "launch": (*[number] * 3, *[words] * 3, number, number, numba.boolean),
+        "launch": launch,
         "listen": (words, number, number),
     }
-    options = {"nogil": True, "error_model": "numpy"}
-    return Launchers(*(cache.compiled(scope[n], s, kept, options) for n, s in signatures.items()))
+    functions = compiled_functions(
+        text=TEAM, signatures=signatures, names=names_in_texts(), nogil=True
+    )
+    return Launchers(**functions)
 
 
-def _build(request: Request, arrays: tuple[Any, ...]) -> Any:
-    known = stable(request.reached())
+def compiled_functions(
+    text: str,
+    signatures: Mapping[str, tuple[Any, ...]],
+    names: Mapping[str, Any],
+    *,
+    nogil: bool,
+) -> dict[str, Callable[..., Any]]:
+    """The functions of a text, compiled for their signatures or taken from disk.
+
+    ``names`` are the values of the names that the text uses without defining them.
+    """
+
+    def make(kept: Any) -> dict[str, Callable[..., Any]]:
+        if kept is None:
+            scope: dict[str, Any] = {}
+            file = "<meshprep functions>"
+        else:
+            scope = vars(kept)
+            file = str(kept.__file__)
+        scope |= names
+        # numba takes functions of a file, so that machine code can be kept beside it.
+        exec(compile(text, file, "exec"), scope)
+        options = {"nogil": nogil, "error_model": "numpy"}
+        return {
+            name: cache.compiled(
+                function=scope[name], signature=signature, kept=kept, options=options
+            )
+            for name, signature in signatures.items()
+        }
+
+    return _once_more_without(cache.module(cache.digest_of((text,)), text), make)
+
+
+def _compile_or_load(request: Request, arrays: tuple[Any, ...]) -> Any:
+    """The machine code of a request for arrays of these types."""
+    # Code is kept on disk where its kernels have a key that holds in other processes.
+    content = stable(request.reached())
     kept = None
-    if known is not None and not request.boundscheck:
-        name = cache.name_of((known, request.options(), ", ".join(map(str, arrays))))
-        kept = cache.module(name, _text(request, arrays))
+    if content is not None and not request.boundscheck:
+        name = cache.digest_of((content, request.options(), ", ".join(map(str, arrays))))
+        kept = cache.module(name, _whole_text(request, arrays))
     return _once_more_without(kept, lambda kept: _compile(request, kept, arrays))
 
 
-def _once_more_without(kept: Any, make: Callable[[Any], Any]) -> Any:
-    """``make(kept)``, or without what lies on disk where that is of no use."""
+def _once_more_without(kept: Any, make: Callable[[Any], R]) -> R:
+    """``make(kept)``; where the module on disk cannot be used, ``make(None)``."""
     try:
         return make(kept)
     except Exception as error:
-        if kept is None or isinstance(error, numba.errors.NumbaError):
+        if kept is None or is_of_numba(error):
             raise
-        # the folder went away, is full, or a file was cut off
+        # The folder was removed or is full, or a file was cut off.
         cache.forget(kept)
         return make(None)
 
 
-def _text(request: Request, arrays: tuple[Any, ...]) -> str:
+def _whole_text(request: Request, arrays: tuple[Any, ...]) -> str:
+    """The text of a request, with ``run`` where the request has the body of it."""
     if not request.body:
         return request.text
-    lines, at = ["def run(who, first, last, counters, words):"], 0
+    lines = ["def run(who, first, last, counters, words):"]
+    # An array takes a word for its address, and one for each axis.
+    at = 0
     for i, (name, array) in enumerate(zip(request.names, arrays, strict=True)):
         lines.append(f"    {name} = array_at(words, {at}, T{i})")
         at += 1 + array.ndim
@@ -264,50 +334,90 @@ def _text(request: Request, arrays: tuple[Any, ...]) -> str:
 
 
 def _compile(request: Request, kept: Any, arrays: tuple[Any, ...]) -> Any:
-    # Division by zero gives inf or nan, as in NumPy: threads cannot raise.
-    common: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
-    common["fastmath"] = request.fastmath
-    scope: dict[str, Any] = {} if kept is None else vars(kept)
-    scope |= names_in_texts() | {f"T{i}": array for i, array in enumerate(arrays)}
-    module = __name__ if kept is None else kept.__name__
-    for one in request.kernels:
+    """Compile a request in the scope of a module that is kept on disk, or without one."""
+    common: dict[str, Any] = {
+        # Division by zero gives inf or nan, as in NumPy: threads cannot raise.
+        "error_model": "numpy",
+        "nogil": True,
+        "fastmath": request.fastmath,
+    }
+    if kept is None:
+        scope: dict[str, Any] = {}
+        module = __name__
+        file = "<meshprep loop>"
+    else:
+        scope = vars(kept)
+        module = kept.__name__
+        file = kept.__file__
+    scope |= names_in_texts()
+    scope |= {f"T{i}": array for i, array in enumerate(arrays)}
 
-        def compile_one(function: Any, own: dict[str, Any], fast: bool = one.fastmath) -> Any:
-            # A helper that is called costs more than it does: its rows travel as structures.
-            checked = {"boundscheck": request.boundscheck, "forceinline": True, "fastmath": fast}
-            return numba.jit(**(common | checked | own | INNER))(function)
+    # Compile the kernels, which ``elements`` calls by name.
+    for inlined in request.kernels:
 
-        scope[f"kernel{one.suffix}"] = fresh(one.kernel, compile_one, one.single, module)
-    file = "<meshprep loop>" if kept is None else kept.__file__
-    exec(compile(_text(request, arrays), file, "exec"), scope)
-    for one in request.kernels:
-        # the second step of a strategy has no elements
-        if (name := f"elements{one.suffix}") in scope:
-            options = common | INNER | {"fastmath": one.fastmath}
+        def compile_one(
+            function: Any, own: dict[str, Any], fast: bool = inlined.fastmath
+        ) -> Any:
+            options = common | {
+                "boundscheck": request.boundscheck,
+                "fastmath": fast,
+            }
+            # A call costs more than the helper itself: its rows are passed as structures.
+            options |= FORCE_INLINE
+            return numba.jit(**(options | own | INNER))(function)
+
+        scope[f"kernel{inlined.suffix}"] = fresh(
+            kernel=inlined.kernel, jit=compile_one, single=inlined.single, module=module
+        )
+
+    # Define the functions of the text; compile ``elements``, which ``run`` calls. The
+    # second step of a strategy has no elements.
+    exec(compile(_whole_text(request, arrays), file, "exec"), scope)
+    for inlined in request.kernels:
+        name = f"elements{inlined.suffix}"
+        if name in scope:
+            options = common | INNER | {"fastmath": inlined.fastmath}
             scope[name] = numba.jit(**options)(scope[name])
-    # Straight into the machine code: what the arrays are has been checked on binding.
+
+    # Compile ``run`` itself, without a wrapper that checks: binding has checked the arrays.
     if request.body:
         words = types.CPointer(types.int64)
         signature = types.int64(*[types.int64] * 3, words, words)
-        del common["no_cfunc_wrapper"]
-        return cache.compiled_native(scope["run"], signature, kept, common)
-    return cache.compiled(scope["run"], (numba.int64, *arrays), kept, common)
+        return cache.compiled_native(
+            function=scope["run"], signature=signature, kept=kept, options=common
+        )
+    return cache.compiled(
+        function=scope["run"],
+        signature=(numba.int64, *arrays),
+        kept=kept,
+        options=common | NO_WRAPPER_FOR_C,
+    )
 
 
 def names_in_texts() -> dict[str, Any]:
-    """What the generated texts use."""
-    helpers = [
-        "stack",
-        "row",
-        "spread",
-        "fetch",
-        "load4",
-        "store4",
-        "to_rows",
-        "add_row",
-        "copy_row",
-    ]
-    found: dict[str, Any] = {"np": np, "U": np.uint64} | COUNTERS | BOXES
-    found |= {"fetch_add": fetch_add, "look": look, "swap": swap, "rest": rest, "raises": raises}
-    found |= {"array_at": array_at, "invoke": invoke}
-    return found | {name: getattr(vectors, name) for name in helpers}
+    """The values of the names that the generated texts use."""
+    names: dict[str, Any] = {"np": np, "U": np.uint64}
+    names |= launcher_constants()
+    names |= {
+        # Turns are shared, and waited for, by atomic steps.
+        "fetch_add": fetch_add,
+        "look": look,
+        "swap": swap,
+        "rest": rest,
+        "raises": raises,
+        "array_at": array_at,
+        "invoke": invoke,
+    }
+    names |= {
+        # Rows are loaded and stored as vectors.
+        "stack": vectors.stack,
+        "row": vectors.row,
+        "spread": vectors.spread,
+        "fetch": vectors.fetch,
+        "load4": vectors.load4,
+        "store4": vectors.store4,
+        "to_rows": vectors.to_rows,
+        "add_row": vectors.add_row,
+        "copy_row": vectors.copy_row,
+    }
+    return names

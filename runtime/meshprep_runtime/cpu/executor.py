@@ -1,4 +1,4 @@
-"""Runs a bound loop on the CPU: schedules, compiles and keeps its code, and launches it."""
+"""Runs a bound loop on the CPU: makes its schedule, compiles and launches its code."""
 
 import threading
 import time
@@ -10,28 +10,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._numba.installed import import_numba
+from ..kernel.access import check_sample
 from ..kernel.analysis import takes_single
-from ..kernel.bind import Slot
-from ..kernel.compiler import compile_error, import_numba
-from ..kernel.rows import Row, rows_of
+from ..kernel.bind import Slot, rows_by_name
+from ..kernel.compiler import compile_error
+from ..kernel.rows import Row, reaches_apart, rows_of
 from ..plan import LoopPlan, Variant
-from .pool import BoundCode, OneThread, Team, turn
+from .pool import BoundCode, OneThread, Team, half_done, turn
 from .source.element import ElementCode
 from .source.forms import forms
 from .source.text import POINTS, SUMMED, alone, once, point_sums, reduced, shared
-from .strategies import NO_WAITS, ORDERED, SCHEDULES, Schedule, Turns, in_pieces
+from .strategies import NO_WAITS, STRATEGIES, Schedule, Turns, in_pieces
+
+MAX_KEPT = 256  # compiled texts of a process
+NO_ORDER = np.zeros(0, np.int32)
+NO_TURNS = np.zeros((0, 5), np.int64)
+# Calls that try forms of the code, at least.
+TRIAL_CALLS = 4
+# Pieces that each form runs before one is chosen.
+TRIAL_PIECES = 8
+# The first pieces of a form, which are not counted.
+UNCOUNTED = 2
+# Dats of fewer bytes together stay in a cache, where fetching their rows ahead costs more
+# than it saves: on a cache of 32 MB loops gain from 20 MB on, and lose up to a half at 6
+# MB. With larger dats, loops over faces of cells gain a tenth to a half, and loops over
+# edges of cells lose as much; both are tried.
+FETCHED_BYTES = 12_000_000
+# The array ``ahead`` of the text, for loops that do not fetch ahead, and for those that do.
+AHEAD = [np.array([0]), np.array([1])]
 
 
 @dataclass(frozen=True, eq=False)
 class PointSums:
-    """The second step for one dat, which needs neither colours nor atomics [S19 section 3.1]."""
+    """The second step of "two-step" for a dat, without colours [S19 section 3.1]."""
 
-    slot: int  # which array takes the sums
-    names: tuple[str, ...]  # the names of the temporary arrays in the text of the first step
-    # Those arrays, one an argument and index, ``dim`` values an element; views of one.
+    slot: int  # the slot of the dat
+    # The names of the temporary arrays in the text of the first step.
+    names: tuple[str, ...]
+    # The temporary arrays, one for each argument and index, ``dim`` values an element; they
+    # are views of one array.
     parts: tuple[NDArray[Any], ...]
     turns: Turns  # of points
-    # An order that nobody looks at, ``point_offset``, ``place`` and the temporary array: point
+    # (unused order, point_offset, place, temporary array), as the text takes them: point
     # ``p`` adds up the rows ``place[point_offset[p] : point_offset[p + 1]]``.
     arrays: tuple[NDArray[Any], ...]
     text: str
@@ -40,51 +61,59 @@ class PointSums:
 def temporaries(
     plan: LoopPlan, slots: Sequence[Slot], rows: Sequence[Row]
 ) -> tuple[tuple[Row, ...], list[PointSums]]:
-    """The rows with temporary ones for what elements add, and the second steps. O(n log n)."""
-    changed, sums = list(rows), []
-    for at, slot in enumerate(slots):
-        own = [n for n, r in enumerate(rows) if r.array == f"s{at}" and r.adds]
-        if not own:
+    """The first and the second step of "two-step".
+
+    The first step is the rows of the loop, where rows that elements add to are replaced by
+    temporary ones. O(n log n).
+    """
+    changed_rows = list(rows)
+    sums = []
+    for slot_number, slot in enumerate(slots):
+        # Rows that add to this slot go to a temporary array, from which its points are
+        # summed.
+        added = [n for n, r in enumerate(rows) if r.array == f"s{slot_number}" and r.adds]
+        if not added:
             continue
-        sums.append(_sums(plan, at, slot, [rows[n] for n in own]))
-        for n, name in zip(own, sums[-1].names, strict=True):
-            changed[n] = replace(rows[n], array=name, table=None, soa=False, temporary=True)
-    return tuple(changed), sums
+        point_sums_of_slot = _sums_of_points(
+            plan=plan, slot_number=slot_number, slot=slot, rows=[rows[n] for n in added]
+        )
+        sums.append(point_sums_of_slot)
+        for n, name in zip(added, point_sums_of_slot.names, strict=True):
+            changed_rows[n] = replace(
+                rows[n], array=name, table=None, soa=False, temporary=True
+            )
+    return tuple(changed_rows), sums
 
 
-def _sums(plan: LoopPlan, at: int, slot: Slot, rows: Sequence[Row]) -> PointSums:
-    tables = [plan.tables[int(str(r.table)[1:])] for r in rows]
-    # all columns of a matrix are one argument
-    pairs = zip(tables, rows, strict=True)
-    columns = [t.reshape(-1) if r.placed else t[:, r.column] for t, r in pairs]
-    points = np.concatenate(columns)
-    n_points = slot.shape[1] if slot.soa else slot.shape[0]
-    # what has no place in a matrix comes first, and is left out
+def _sums_of_points(
+    plan: LoopPlan, slot_number: int, slot: Slot, rows: Sequence[Row]
+) -> PointSums:
+    """The second step for a slot that these rows add to."""
+    points = np.concatenate([r.points(plan.tables) for r in rows])
+    if slot.soa:
+        n_points = slot.shape[1]
+    else:
+        n_points = slot.shape[0]
+    # Sort the temporary rows by point. Entries without a place in a matrix are point -1:
+    # they come first, and are left out.
     count = np.bincount(points + 1, minlength=n_points + 1)
     offset = np.cumsum(count).astype(np.int64)
-    place = np.argsort(points, kind="stable").astype(np.int64)
-    found = np.zeros(points.size * slot.dim, slot.dtype)
-    names = tuple(f"t{at}_{i}" for i in range(len(rows)))
-    parts = tuple(np.split(found, len(rows)))
-    arrays = (NO_ORDER, offset, place, found)
-    turns = in_pieces(n_points, POINTS).whole
-    return PointSums(at, names, parts, turns, arrays, point_sums(slot, n_points))
+    by_point = np.argsort(points, kind="stable").astype(np.int64)
+    temporary = np.zeros(points.size * slot.dim, slot.dtype)
+    return PointSums(
+        slot=slot_number,
+        names=tuple(f"t{slot_number}_{i}" for i in range(len(rows))),
+        parts=tuple(np.split(temporary, len(rows))),
+        turns=in_pieces(n_points, POINTS).whole,
+        arrays=(NO_ORDER, offset, by_point, temporary),
+        text=point_sums(slot, n_points),
+    )
 
 
-MAX_KEPT = 256
-NO_ORDER = np.zeros(0, np.int32)
-NO_TURNS = np.zeros((0, 5), np.int64)
-# Calls that try forms, at least, and pieces that each form runs before one is chosen; the first
-# pieces of a form are not counted.
-TRIAL_CALLS, TRIAL_PIECES, UNCOUNTED = 4, 8, 2
-# Dats that take fewer bytes together stay in a cache, where asking for their rows ahead costs more
-# than it saves: on one of 32 MB loops gain from 20 MB on, and lose up to a half at 6 MB. Of larger
-# ones faces of cells gain a tenth to a half, and edges of cells lose as much: that is tried.
-FETCHED_BYTES = 12_000_000
-AHEAD = [np.array([0]), np.array([1])]
-
+# Compiled texts of this process, by all that they depend on.
 _kept: dict[Hashable, Any] = {}
-_keeping = threading.Lock()
+# A lock that a thread may take twice: a signal handler may compile while its thread does.
+_keeping = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -99,12 +128,12 @@ class CpuOptions:
 StrategyAndVariant = tuple[str, Variant | None]
 
 
-# Native code, and what runs one turn of it from Python.
+# Native code, and a function that runs a turn of it from Python.
 Code = tuple[Any, Callable[..., None]]
 
 
 class Executor:
-    """The arrays of the plan that a loop needs, and its compiled code for each strategy."""
+    """The schedules and the compiled code of a loop, for each strategy that it has run."""
 
     def __init__(
         self,
@@ -121,104 +150,216 @@ class Executor:
         self._ready: dict[StrategyAndVariant, CompiledLoop] = {}
         self._schedules: dict[StrategyAndVariant, Schedule] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without compiled code, which knows the addresses of arrays.
+
+        Copies have other arrays; they and other processes compile or load it anew.
+        """
+        return {**self.__dict__, "_ready": {}}
+
     def compiled(
         self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]], form: str = ""
     ) -> "CompiledLoop":
-        """What runs a strategy on arrays that a Binder has checked; ``form``: where it is known."""
+        """The compiled code of a strategy, for arrays that were checked.
+
+        ``form`` is the form of the code, where it was tuned, else empty.
+        """
         ready = self._ready.get(way)
         if ready is None:
             ready = self._ready[way] = self._prepare(way, arrays, form)
         return ready
 
     def form(self, way: StrategyAndVariant) -> str:
-        """The form that was found to be the fastest, or is the only one; empty before."""
-        return self._ready[way].form if way in self._ready else ""
+        """The form of the code that was chosen; empty while forms are tried."""
+        if way in self._ready:
+            return self._ready[way].form
+        return ""
 
-    def host_call(self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]]) -> "HostCall":
-        """The loop on arrays that a Binder has checked, to be run by turns."""
+    def host_call(
+        self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]]
+    ) -> "HostCall":
+        """The loop with arrays that were checked, to be run in parts of its schedule."""
         return HostCall(self, way, arrays)
 
     def schedule(self, way: StrategyAndVariant) -> Schedule:
-        """In which order a strategy runs the elements."""
+        """The schedule of a strategy."""
         if way not in self._schedules:
             import_numba()
             strategy, variant = way
-            self._schedules[way] = SCHEDULES[strategy](self.plan, variant)
+            self._schedules[way] = STRATEGIES[strategy].schedule(self.plan, variant)
         return self._schedules[way]
 
     def _prepare(
         self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]], form: str
     ) -> "CompiledLoop":
         schedule = self.schedule(way)
+        arguments = self._arguments_before_call(way, schedule)
+        aheads = self._aheads(way, schedule, arguments.rows, arrays)
+
+        # Each turn reduces the changed globals into rows of its own; one thread changes
+        # them in place.
+        changed_globals = reduced(self.slots) if schedule.parallel else []
+        parts = [
+            np.empty((schedule.n_turns, slot.dim), slot.dtype)
+            for _, slot in changed_globals
+        ]
+
+        # Compile each form that may be the fastest, with and without fetching ahead.
+        tries: list[Try] = []
+        for candidate in self._forms_to_try(way, arguments.rows, form):
+            text = self._text_of(
+                schedule=schedule,
+                arguments=arguments,
+                form=candidate,
+                fetches=any(aheads),
+            )
+            fixed_of_tries = []
+            for ahead in aheads:
+                fixed = [arguments.order]
+                if any(aheads):
+                    fixed.append(AHEAD[ahead])
+                fixed_of_tries.append([*fixed, *arguments.fixed])
+            code = self._compiled(text, [*fixed_of_tries[0], *arrays, *parts])
+            tries += [Try(candidate, code, fixed) for fixed in fixed_of_tries]
+
+        # Compile the second step, which sums at each point.
+        second_steps = []
+        for sums in arguments.sums:
+            text = Text(
+                functions=sums.text,
+                names=SUMMED,
+                body=shared(SUMMED),
+                once=once(SUMMED, ()),
+            )
+            code = self._compiled(text, [*sums.arrays, arrays[sums.slot]])
+            second_steps.append((code, sums))
+
+        # Look at the kernel before it runs for the first time.
+        self.check_sample(arrays)
+        team = Team(1 if self.options.boundscheck or not schedule.parallel else None)
+        return CompiledLoop(
+            schedule=schedule,
+            tries=tries,
+            parts=parts,
+            second_steps=second_steps,
+            team=team,
+        )
+
+    def _arguments_before_call(
+        self, way: StrategyAndVariant, schedule: Schedule
+    ) -> "LoopArguments":
+        """The rows of the kernel, and the maps and temporary arrays that they need."""
         rows = rows_of(self.loop, self.slots)
-        tables = self.plan.tables
         order = NO_ORDER if schedule.order is None else schedule.order
+        tables = self.plan.tables
+        # Maps in the order in which elements run are read from front to back.
         if schedule.maps_permuted:
             tables = [table[order] for table in tables]
-        fixed = [np.ascontiguousarray(t).view(np.uint32) for t in tables]
-        sums: list[PointSums] = []
         names = [f"m{i}" for i in range(len(tables))]
-        if way[0] == "two-step":
+        fixed = [np.ascontiguousarray(table).view(np.uint32) for table in tables]
+        sums: list[PointSums] = []
+        if STRATEGIES[way[0]].sums_later:
             rows, sums = temporaries(self.plan, self.slots, rows)
-            names += [name for s in sums for name in s.names]
-            fixed += [part for s in sums for part in s.parts]
-        names += [f"s{i}" for i in range(len(self.slots))]
-        aheads = [False]
-        if sum(a.nbytes for a in arrays) >= FETCHED_BYTES:
-            tried = way[0] == ORDERED and any(r.table for r in rows)
-            aheads = [False, True] if tried else [schedule.fetches]
-        asks = any(aheads)
-        names = ["ahead", *names] if asks else names
-        # fused operations may be rounded otherwise in each form
-        wanted = forms(self.kernel, rows, way[0] != ORDERED or self.options.fastmath)
-        globals_ = reduced(self.slots) if schedule.parallel else []
-        parts = [np.empty((schedule.n_turns, slot.dim), slot.dtype) for _, slot in globals_]
-        body = shared(names, self.slots) if schedule.parallel else alone(names)
-        tries: list[Try] = []
-        for one in [form] if form in wanted else wanted:
-            code = ElementCode(
-                rows,
-                tuple(names),
-                schedule.order is not None,
-                schedule.maps_permuted,
-                form=one,
-                fetches=asks,
+            for point_sums_of_slot in sums:
+                names += point_sums_of_slot.names
+                fixed += point_sums_of_slot.parts
+        return LoopArguments(rows=rows, order=order, names=names, fixed=fixed, sums=sums)
+
+    def _aheads(
+        self,
+        way: StrategyAndVariant,
+        schedule: Schedule,
+        rows: Sequence[Row],
+        arrays: Sequence[NDArray[Any]],
+    ) -> list[bool]:
+        """Whether rows are fetched ahead; both where only trying can tell."""
+        if sum(a.nbytes for a in arrays) < FETCHED_BYTES:
+            return [False]
+        if STRATEGIES[way[0]].tries_forms and any(r.table for r in rows):
+            return [False, True]
+        return [schedule.fetches]
+
+    def _forms_to_try(
+        self, way: StrategyAndVariant, rows: Sequence[Row], tuned_form: str
+    ) -> Sequence[str]:
+        """The forms of the code that may be the fastest, or the one that was tuned."""
+        # With fastmath, operations may be fused, and rounded, otherwise in each form.
+        one_form = not STRATEGIES[way[0]].tries_forms or self.options.fastmath
+        possible = forms(
+            kernel=self.kernel,
+            rows=rows,
+            apart=reaches_apart(rows, self.plan.tables),
+            fixed=one_form,
+        )
+        return [tuned_form] if tuned_form in possible else possible
+
+    def _text_of(
+        self, schedule: Schedule, arguments: "LoopArguments", form: str, fetches: bool
+    ) -> "Text":
+        """The text of the loop in a form; its arrays have the names of the arguments."""
+        names = [*arguments.names, *(f"s{i}" for i in range(len(self.slots)))]
+        if fetches:
+            names = ["ahead", *names]
+        # The functions run elements; the body takes turns, on one thread or on several.
+        functions = ElementCode(
+            rows=arguments.rows,
+            params=tuple(names),
+            permuted=schedule.order is not None,
+            maps_permuted=schedule.maps_permuted,
+            form=form,
+            fetches=fetches,
+        ).text()
+        # One thread takes all turns, and reduces a global in place.
+        if not schedule.parallel:
+            return Text(
+                functions=functions, names=names, body=alone(names), once=once(names, ())
             )
-            every = [*names, *(f"part_s{i}" for i, _ in globals_)]
-            last = once(names, self.slots if schedule.parallel else ())
-            text = Text(code.text(), every, body, last)
-            ways = [[order, *([AHEAD[a]] if asks else []), *fixed] for a in aheads]
-            made = self._compiled(text, [*ways[0], *arrays, *parts])
-            tries += [Try(one, made, own) for own in ways]
-        then = []
-        for s in sums:
-            text = Text(s.text, SUMMED, shared(SUMMED), once(SUMMED, ()))
-            then.append((self._compiled(text, [*s.arrays, arrays[s.slot]]), s))
-        team = Team(1 if self.options.boundscheck or not schedule.parallel else None)
-        return CompiledLoop(schedule, tries, parts, then, team)
+        # Each turn reduces a global into its own row, so that sums do not depend on
+        # threads.
+        parts = [f"part_s{i}" for i, _ in reduced(self.slots)]
+        return Text(
+            functions=functions,
+            names=[*names, *parts],
+            body=shared(names, self.slots),
+            once=once(names, self.slots),
+        )
+
+    def check_sample(self, arrays: Sequence[NDArray[Any]]) -> None:
+        """Check what the kernel does with a sample of the rows of these arrays."""
+        check_sample(self.kernel, self.plan, lambda: rows_by_name(self.slots, arrays))
 
     def _compiled(self, text: "Text", arrays: Sequence[NDArray[Any]]) -> Code:
-        """The code of a text for arrays of these types: the order, and those it names."""
+        """The code of a text for arrays of these types: the order, then its names."""
         from .build import Inlined, Request, build, build_native
 
+        # What both requests, of native code and of ``run`` from Python, have in common.
         single = takes_single(slot.dtype for slot in self.slots)
-        fast = self.options.fastmath
-        own = ((Inlined(self.kernel, fast, single),), fast, self.options.boundscheck)
-        names = ("turns", "waits", "order", *text.names)
-        request = Request(text.functions, *own, text.body, names)
+        inlined = Inlined(self.kernel, self.options.fastmath, single)
+        request = partial(
+            Request,
+            kernels=(inlined,),
+            fastmath=self.options.fastmath,
+            boundscheck=self.options.boundscheck,
+        )
+        native_request = request(
+            text.functions, body=text.body, names=("turns", "waits", "order", *text.names)
+        )
         arrays = [NO_TURNS, NO_WAITS, *arrays]
-        key = (request.key(), tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in arrays))
+        types = tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in arrays)
+        key = (native_request.key(), types)
 
         def run_once(turn: int, *given: NDArray[Any]) -> None:
-            again = Request(f"{text.functions}\n\n{text.once}", *own)
-            build(again, given)(turn, *given)
+            build(request(f"{text.functions}\n\n{text.once}"), given)(turn, *given)
 
+        # Compile once for all loops with the same text, kernel and types.
         with _keeping:
             if key not in _kept:
                 try:
-                    native = build_native(request, arrays)
-                except Exception as error:  # numba's own and, for some bytecode, others.
-                    raise compile_error(self.kernel, self.loop, self.slots, error) from error
+                    native = build_native(native_request, arrays)
+                except Exception as error:  # numba's errors and, for some bytecode, others
+                    raise compile_error(
+                        kernel=self.kernel, loop=self.loop, slots=self.slots, error=error
+                    ) from error
                 if len(_kept) >= MAX_KEPT:
                     del _kept[next(iter(_kept))]
                 _kept[key] = native
@@ -227,17 +368,28 @@ class Executor:
 
 @dataclass(frozen=True)
 class Text:
-    """Functions, the body of ``run`` that calls them, and its arrays after ``order``."""
+    """The text of a loop or of a second step."""
 
-    functions: str
-    names: Sequence[str]
-    body: str
-    once: str  # ``run`` of one turn, for Python
+    functions: str  # defines ``elements``
+    names: Sequence[str]  # of the arrays after ``order``
+    body: str  # of ``run``, which calls ``elements``
+    once: str  # ``run`` of a single turn, for Python
+
+
+@dataclass(frozen=True, eq=False)
+class LoopArguments:
+    """The rows of a kernel, and the arrays that they need besides those of a call."""
+
+    rows: tuple[Row, ...]
+    order: NDArray[Any]
+    names: list[str]  # of maps and temporary arrays, in the text
+    fixed: list[NDArray[Any]]  # these maps and temporary arrays
+    sums: list[PointSums]  # the second steps
 
 
 @dataclass(frozen=True, eq=False)
 class Try:
-    """One way to run a loop: a form, and the arrays before those of a call."""
+    """A way to run a loop: a form of its code, and the arrays before those of a call."""
 
     form: str
     code: Code
@@ -245,10 +397,10 @@ class Try:
 
 
 class CompiledLoop:
-    """Compiled code of one loop and strategy, in the ways that may be the fastest.
+    """Compiled code of a loop and strategy, in the ways that may be the fastest.
 
-    The first calls try them on one turn after another; then the fastest stays, on as many threads
-    as pay. Whatever is chosen, the bits of the results are the same.
+    The first calls try them on one turn after another; then the fastest stays, on as many
+    threads as pay. The bits of the results are the same in every way.
     """
 
     def __init__(
@@ -256,30 +408,32 @@ class CompiledLoop:
         schedule: Schedule,
         tries: Sequence[Try],
         parts: Sequence[NDArray[Any]],
-        then: Sequence[tuple[Code, PointSums]],
+        second_steps: Sequence[tuple[Code, PointSums]],
         team: Team,
     ) -> None:
-        self._schedule, self._parts = schedule, parts
-        self._then, self._team = then, team
+        self._schedule = schedule
+        self._parts = parts
+        self._second_steps = second_steps
+        self._team = team
         self._tries = tries
-        # Seconds an element of the pieces that each ran.
+        # Seconds an element, for each piece that each way has run.
         self._took: list[list[float]] = [[] for _ in tries]
-        self._tried = 0
+        self._tried = 0  # calls
         self._chosen = tries[0] if len(tries) == 1 else None
+        # The turns of a call on one thread.
         self._alone = schedule.whole
         if schedule.alone is not None and not parts:
             self._alone = schedule.alone
-        # By table of turns, where what stays the same lies: to ask takes a microsecond an array.
+        # The words of the table of turns, the waits and the fixed arrays, by the identity
+        # of the table: to find an address takes a microsecond an array.
         self._known: dict[int, list[int]] = {}
 
     @property
     def form(self) -> str:
-        """The form that was found to be the fastest, or is the only one; empty before."""
-        return "" if self._chosen is None else self._chosen.form
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For copies, whose arrays lie elsewhere."""
-        return {**self.__dict__, "_known": {}}
+        """The form of the code that was chosen; empty while forms are tried."""
+        if self._chosen is None:
+            return ""
+        return self._chosen.form
 
     def run(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
         """Run some turns."""
@@ -289,19 +443,29 @@ class CompiledLoop:
         self, given: Sequence[NDArray[Any]], turns: Turns | None = None
     ) -> Callable[..., None]:
         """A call with these arrays, of all turns or of some."""
-        some = self._schedule.whole if turns is None else turns
+        turns_to_run = self._schedule.whole if turns is None else turns
         if self._chosen is None:
-            return partial(self._try, given, some)
-        return self._launch(self._chosen, some, self._alone if turns is None else turns, given)
+            return partial(self._try, given, turns_to_run)
+        return self._launch(
+            way=self._chosen,
+            turns=turns_to_run,
+            alone=self._alone if turns is None else turns,
+            given=given,
+        )
 
     def alone(self, given: Sequence[NDArray[Any]]) -> list[BoundCode]:
-        """The steps of a call that always runs on one thread; none where that is not known."""
+        """The steps of a call, where it is known to run always on one thread; else none."""
         (first, last), *_ = self._schedule.whole
         if self._chosen is None or not self._team.is_small(int(last - first)):
             return []
         from .build import words_of
 
-        return self._steps(self._chosen, self._alone, given, words_of([*given, *self._parts]))
+        return self._steps(
+            way=self._chosen,
+            turns=self._alone,
+            given=given,
+            words=words_of([*given, *self._parts]),
+        )
 
     def _launch(
         self, way: Try, turns: Turns, alone: Turns, given: Sequence[NDArray[Any]]
@@ -309,49 +473,85 @@ class CompiledLoop:
         from .build import words_of
 
         words = words_of([*given, *self._parts])
-        steps, n = self._steps(way, turns, given, words), int(turns[0][1] - turns[0][0])
-        on_one = steps if alone is turns else self._steps(way, alone, given, words)
-        return partial(self._team.run, n, steps, OneThread(on_one))
+        steps = self._steps(way=way, turns=turns, given=given, words=words)
+        (first, last), *_ = turns
+        if alone is turns:
+            steps_alone = steps
+        else:
+            steps_alone = self._steps(way=way, turns=alone, given=given, words=words)
+        return partial(self._team.run, int(last - first), steps, OneThread(steps_alone))
 
     def _steps(
         self, way: Try, turns: Turns, given: Sequence[NDArray[Any]], words: Sequence[int]
     ) -> list[BoundCode]:
+        """The step that runs the kernel, and the second steps."""
+        # The kernel runs over elements, with the arrays of this call.
         code, run_once = way.code
         arrays = (*way.fixed, *given, *self._parts)
-        steps = [BoundCode(code, turns, arrays, run_once, [*self._words(way, turns), *words])]
-        for (add, add_once), s in self._then:
-            steps.append(BoundCode(add, s.turns, (*s.arrays, given[s.slot]), add_once))
+        steps = [
+            BoundCode(
+                code=code,
+                turns=turns,
+                arrays=arrays,
+                run_once=run_once,
+                words=[*self._words(way, turns), *words],
+            )
+        ]
+        # Second steps run over points, after all elements.
+        for (sum_code, sum_once), sums in self._second_steps:
+            steps.append(
+                BoundCode(
+                    code=sum_code,
+                    turns=sums.turns,
+                    arrays=(*sums.arrays, given[sums.slot]),
+                    run_once=sum_once,
+                )
+            )
         return steps
 
     def _words(self, way: Try, turns: Turns) -> Sequence[int]:
+        """The words of a step before those of the arrays of a call."""
         from .build import words_of
 
         _, table, waits = turns
         if id(table) in self._known:
             return self._known[id(table)]
         words = words_of([table, waits, *way.fixed])
-        # a table that is not kept may leave its id to another one
+        # A table that is not kept alive may leave its id to another one.
         if table is self._schedule.turns or table is self._alone[1]:
             self._known[id(table)] = words
         return words
 
     def _try(self, given: Sequence[NDArray[Any]], turns: Turns) -> None:
         """Run some turns, each in one of the ways, while no other call runs."""
-        with turn():
+        with turn(), half_done():
             (first, last), table, _ = turns
             parts = [np.empty_like(part) for part in self._parts]
-            ways = [(w.code, (*w.fixed, *given, *parts)) for w in self._tries]
-            steps = [OneThread([BoundCode(c, turns, a, once)]) for (c, once), a in ways]
+            steps = []
+            for way in self._tries:
+                code, run_once = way.code
+                arrays = (*way.fixed, *given, *parts)
+                step = BoundCode(code=code, turns=turns, arrays=arrays, run_once=run_once)
+                steps.append(OneThread([step]))
+            # Run the turns one by one, each in the next way.
             for i in range(first, last):
-                at = (i + self._tried) % len(steps)
-                steps[at].places[1:3] = i, i + 1
+                number = (i + self._tried) % len(steps)
+                step_words = steps[number].step_words
+                step_words[1] = i
+                step_words[2] = i + 1
                 start = time.perf_counter()
-                steps[at].run_or_raise()
-                took = time.perf_counter() - start
-                self._took[at].append(took / max(int(table[i, 1] - table[i, 0]), 1))
+                steps[number].run_or_raise()
+                seconds = time.perf_counter() - start
+                n_elements = max(int(table[i, 1] - table[i, 0]), 1)
+                self._took[number].append(seconds / n_elements)
+            # Choose the way with the least median once each has run enough pieces.
             self._tried += 1
             pieces = min(map(len, self._took))
-            if self._chosen is None and self._tried >= TRIAL_CALLS and pieces >= TRIAL_PIECES:
+            if (
+                self._chosen is None
+                and self._tried >= TRIAL_CALLS
+                and pieces >= TRIAL_PIECES
+            ):
                 medians = [float(np.median(took[UNCOUNTED:])) for took in self._took]
                 self._chosen = self._tries[int(np.argmin(medians))]
                 self._tries = [self._chosen]

@@ -1,7 +1,7 @@
 """Compiles a program to machine code by NVRTC: no GPU and no driver are needed.
 
-Where the kernel is in Python, NVRTC and numba-cuda make LTO-IR, which nvJitLink joins: the kernel
-is inlined. The libraries come with numba-cuda, and so do the bindings they are called by.
+With a kernel in Python, NVRTC and numba-cuda make LTO-IR, which nvJitLink links: the kernel
+is inlined. The libraries and their Python bindings come with numba-cuda.
 """
 
 import contextlib
@@ -21,53 +21,77 @@ from ..kernel.cache import write_whole
 from .programs import CudaProgram
 
 OPTIONS = ("--std=c++17",)
-# What comes from a cache of the compilers says nothing of registers.
+# Without the compilers' caches, whose results do not tell the number of registers.
 NO_CACHE = "-no-cache"
 VERBOSE = "--ptxas-options=-v"
-# What "fastmath" is to NVRTC and to nvJitLink.
+# The options of NVRTC, and of nvJitLink, for ``fastmath``.
 FAST_TEXT = ("--use_fast_math",)
 FAST_LINK = ("-ftz=1", "-prec-div=0", "-prec-sqrt=0")
 
-
-# With a smaller share of the registers that it would take, any kernel spills.
+# A kernel with a smaller part of the registers that it takes by itself always spills.
 LEAST_LEFT = 0.8
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """Machine code for one architecture, and what a thread takes there."""
+    """Machine code for an architecture, with its use of registers."""
 
     cubin: bytes
-    registers: int  # registers of a thread
-    spilled: int  # bytes that a thread writes to and reads from memory for want of registers
+    registers: int  # of a thread
+    # Bytes that a thread writes to memory and reads again, since registers do not suffice.
+    spilled: int
 
 
 def compile_program(program: CudaProgram, arch: str = "sm_90") -> Compiled:
-    """Compile a program for an architecture such as ``"sm_75"``, ``"sm_80"``, ``"sm_90"``.
+    """Compile a program for an architecture.
 
-    Raises MissingPackageError where there is no NVRTC; for a kernel in Python, no numba-cuda or
-    nvJitLink. Raises MeshprepError when the text or the kernel does not compile, with the first
-    error; for an unknown architecture. A tenth of a second; with a kernel in Python about a second,
-    of which numba's part is kept. What spills registers is compiled once more with fewer blocks on
-    a multiprocessor in mind. What does not, with one more than its registers allow: it is taken
-    where nothing spills by it.
+    Parameters
+    ----------
+    program : CudaProgram
+    arch : str
+        Such as ``"sm_75"``, ``"sm_80"`` or ``"sm_90"``.
+
+    Returns
+    -------
+    Compiled
+
+    Raises
+    ------
+    MissingPackageError
+        Where there is no NVRTC or, for a kernel in Python, no numba-cuda or nvJitLink.
+    MeshprepError
+        When the text or the kernel does not compile, with the first error, and for an
+        unknown architecture.
+
+    Notes
+    -----
+    Takes a tenth of a second; with a kernel in Python about a second, of which numba's part
+    is kept. A program that spills registers is compiled again for a single block on a
+    multiprocessor. One that does not spill is compiled again for one block more than its
+    registers allow, and that is taken where it does not spill.
     """
-    made = _compile(program, arch)
-    if made.spilled:
-        # Left alone, the compiler spills a few bytes to fit more blocks on a multiprocessor.
-        roomy = _resident(program, arch, 1)
-        return roomy if roomy.spilled < made.spilled else made
-    blocks = by_registers(made.registers, program.threads) + 1
-    fits = blocks <= resident_at_most(arch, program.threads, program.shared_bytes)
-    if not fits or most_registers(blocks, program.threads) < LEAST_LEFT * made.registers:
-        return made
-    tight = _resident(program, arch, blocks)
-    return made if tight.spilled else tight
+    usual = _compile_for(program, arch)
+    if usual.spilled:
+        # By itself the compiler spills a few bytes to fit more blocks on a multiprocessor.
+        roomy = _compile_resident(program, arch, 1)
+        if roomy.spilled < usual.spilled:
+            return roomy
+        return usual
+    # Try a block more, unless other limits forbid it or it would spill in any case.
+    blocks = by_registers(usual.registers, program.threads) + 1
+    if blocks > resident_at_most(arch, program.threads, program.shared_bytes):
+        return usual
+    if most_registers(blocks, program.threads) < LEAST_LEFT * usual.registers:
+        return usual
+    tight = _compile_resident(program, arch, blocks)
+    if tight.spilled:
+        return usual
+    return tight
 
 
-def _resident(program: CudaProgram, arch: str, blocks: int) -> Compiled:
-    """As compiled so that this many blocks fit on a multiprocessor."""
-    return _compile(program, arch, f"--define-macro=MP_RESIDENT={blocks}")
+def _compile_resident(program: CudaProgram, arch: str, blocks: int) -> Compiled:
+    """Compile a program so that ``blocks`` blocks fit on a multiprocessor."""
+    return _compile_for(program, arch, f"--define-macro=MP_RESIDENT={blocks}")
 
 
 def assembly(program: CudaProgram, arch: str = "sm_90") -> str:
@@ -80,32 +104,39 @@ def assembly(program: CudaProgram, arch: str = "sm_90") -> str:
     return _link(parts, arch, program.fastmath, "-ptx", "-lineinfo")[0].decode().strip("\0")
 
 
-def _compile(program: CudaProgram, arch: str, *options: str) -> Compiled:
+def _compile_for(program: CudaProgram, arch: str, *options: str) -> Compiled:
     if program.kernel is None:
         options = (f"--gpu-architecture={arch}", VERBOSE, *options)
         cubin, log = _translate(program, "CUBIN", *options)
     else:
+        # Link the kernel of Python into the loop, and optimise both as one.
         kernel = program.kernel.ltoir(arch)
         virtual = arch.replace("sm_", "compute_")
         options = (f"--gpu-architecture={virtual}", "-dlto", *options)
-        cubin, log = _link(
-            (_translate(program, "LTOIR", *options)[0], kernel), arch, program.fastmath
-        )
-    return Compiled(cubin, _sum(r"Used (\d+) registers", log), _sum(r"(\d+) bytes spill", log))
+        loop, _ = _translate(program, "LTOIR", *options)
+        cubin, log = _link((loop, kernel), arch, program.fastmath)
+    return Compiled(
+        cubin=cubin,
+        registers=_sum_in_log(r"Used (\d+) registers", log),
+        spilled=_sum_in_log(r"(\d+) bytes spill", log),
+    )
 
 
 def _translate(program: CudaProgram, what: str, *options: str) -> tuple[bytes, str]:
-    """What NVRTC makes of the text, and its log."""
+    """The text as CUBIN, PTX or LTO-IR, and the log of NVRTC."""
     nvrtc = _nvrtc()
     handle = _value(nvrtc.nvrtcCreateProgram(program.cuda.encode(), b"loop.cu", 0, [], []))
     try:
         fast = FAST_TEXT if program.fastmath else ()
         words = [o.encode() for o in (*options, *OPTIONS, *_uncached(), *fast)]
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(words), words)
+        # Name the first error of the log, which may be long.
         log = _bytes(handle, "ProgramLog").decode(errors="replace").strip("\0")
         if status:
-            lines = [line for line in log.splitlines() if "error" in line] or log.splitlines()
-            raise MeshprepError(f"the CUDA text does not compile: {lines[0].strip()}")
+            lines = log.splitlines()
+            errors = [line for line in lines if "error" in line]
+            first = (errors or lines)[0].strip()
+            raise MeshprepError(f"the CUDA text does not compile: {first}")
         return _bytes(handle, what), log
     finally:
         nvrtc.nvrtcDestroyProgram(handle)
@@ -114,58 +145,72 @@ def _translate(program: CudaProgram, what: str, *options: str) -> tuple[bytes, s
 def _link(
     parts: Sequence[bytes], arch: str, fastmath: bool = False, *wanted: str
 ) -> tuple[bytes, str]:
-    """LTO-IR to machine code (PTX where that is wanted), and what the linker says of it."""
-    # It came with numba-cuda, which has made one of the parts.
+    """Link LTO-IR to machine code, or to PTX by the options for that.
+
+    Returns it with the log of the linker.
+    """
+    # The module came with numba-cuda, which has made one of the parts.
     from cuda.bindings import nvjitlink
 
+    # The log tells the registers of a thread, and what does not fit into them.
     verbose = wanted or ("-Xptxas=-v", "-verbose")
-    options = [f"-arch={arch}", "-lto", NO_CACHE, *verbose, *(FAST_LINK if fastmath else ())]
-    what = "ptx" if wanted else "cubin"
+    fast = FAST_LINK if fastmath else ()
+    options = [f"-arch={arch}", "-lto", NO_CACHE, *verbose, *fast]
+    output = "ptx" if wanted else "cubin"
     handle = nvjitlink.create(len(options), options)
     try:
         for part in parts:
             nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, part, len(part), "loop")
         nvjitlink.complete(handle)
-        made = bytearray(getattr(nvjitlink, f"get_linked_{what}_size")(handle))
-        getattr(nvjitlink, f"get_linked_{what}")(handle, made)
+        linked = bytearray(getattr(nvjitlink, f"get_linked_{output}_size")(handle))
+        getattr(nvjitlink, f"get_linked_{output}")(handle, linked)
         log = bytearray(nvjitlink.get_info_log_size(handle))
         nvjitlink.get_info_log(handle, log)
     except nvjitlink.nvJitLinkError as error:
-        said = bytearray(nvjitlink.get_error_log_size(handle))
-        nvjitlink.get_error_log(handle, said)
-        lines = said.decode(errors="replace").strip("\0\n ").splitlines() or [str(error)]
+        error_log = bytearray(nvjitlink.get_error_log_size(handle))
+        nvjitlink.get_error_log(handle, error_log)
+        text = error_log.decode(errors="replace").strip("\0\n ")
+        lines = text.splitlines() or [str(error)]
         raise MeshprepError(f"the loop and its kernel do not link: {lines[0]}") from error
     finally:
         nvjitlink.destroy(handle)
-    return bytes(made), log.decode(errors="replace")
+    return bytes(linked), log.decode(errors="replace")
 
 
 @cache
 def _uncached() -> tuple[str, ...]:
-    """The option that leaves NVRTC's cache out; since CUDA 12.9 it has one."""
+    """The option that turns off NVRTC's cache, which it has since CUDA 12.9."""
     _, *version = _nvrtc().nvrtcVersion()
-    return (f"-{NO_CACHE}",) if version >= [12, 9] else ()
+    if version >= [12, 9]:
+        return (f"-{NO_CACHE}",)
+    return ()
 
 
-def _sum(pattern: str, log: str) -> int:
-    found = re.findall(pattern, log)
-    if not found:
-        raise MeshprepError("NVRTC did not say what the kernel takes: use another version of it")
-    return sum(map(int, found))
+def _sum_in_log(pattern: str, log: str) -> int:
+    """The sum of the numbers that a pattern finds in a log."""
+    numbers = re.findall(pattern, log)
+    if not numbers:
+        raise MeshprepError(
+            "NVRTC did not say what the kernel takes: use another version of it"
+        )
+    return sum(map(int, numbers))
 
 
 def _bytes(handle: Any, what: str) -> bytes:
-    found = bytearray(_value(getattr(_nvrtc(), f"nvrtcGet{what}Size")(handle)))
-    _value(getattr(_nvrtc(), f"nvrtcGet{what}")(handle, found))
-    return bytes(found)
+    """The bytes that NVRTC has under a name, such as ``"CUBIN"``."""
+    content = bytearray(_value(getattr(_nvrtc(), f"nvrtcGet{what}Size")(handle)))
+    _value(getattr(_nvrtc(), f"nvrtcGet{what}")(handle, content))
+    return bytes(content)
 
 
 def _value(result: tuple[Any, ...]) -> Any:
-    """What a function of NVRTC returns behind its status, which must be that all went well."""
+    """The result of a function of NVRTC; raises MeshprepError for an error status."""
     status, *values = result
     if status:
         raise MeshprepError(f"NVRTC: {_nvrtc().nvrtcGetErrorString(status)[1].decode()}")
-    return values[0] if values else None
+    if values:
+        return values[0]
+    return None
 
 
 def _nvrtc() -> Any:
@@ -181,9 +226,13 @@ def _nvrtc() -> Any:
     return nvrtc
 
 
-REGISTERS, REGISTER_UNIT, WARP_UNIT = 65536, 8, 32
-# Threads, blocks and KB of shared memory of a multiprocessor, by compute capability: from NVIDIA's
-# CUDA C++ Programming Guide.
+# Registers of a multiprocessor.
+REGISTERS = 65536
+# A thread takes a multiple of so many registers, and a block of so many threads.
+REGISTER_UNIT = 8
+WARP_UNIT = 32
+# Threads, blocks and KB of shared memory of a multiprocessor, by compute capability: from
+# NVIDIA's CUDA C++ Programming Guide.
 LIMITS = {
     60: (2048, 32, 64),
     70: (2048, 32, 96),
@@ -193,32 +242,34 @@ LIMITS = {
     89: (1536, 24, 100),
     120: (1536, 24, 100),
 }
+# The same for other devices.
 LATER = (2048, 32, 228)
-# Bytes that the system takes for each block, from 8.0 on.
+# Bytes of shared memory that the system takes for each block, from 8.0 on.
 RESERVED = 1024
 
 
 def by_registers(registers: int, threads: int) -> int:
-    """Blocks whose registers fit."""
-    each = -(-registers // REGISTER_UNIT) * REGISTER_UNIT
-    return REGISTERS // (each * -(-threads // WARP_UNIT) * WARP_UNIT)
+    """The number of blocks on a multiprocessor that its registers allow."""
+    per_thread = -(-registers // REGISTER_UNIT) * REGISTER_UNIT
+    return REGISTERS // (per_thread * -(-threads // WARP_UNIT) * WARP_UNIT)
 
 
 def most_registers(blocks: int, threads: int) -> int:
-    """Registers of a thread with which so many blocks fit."""
-    each = REGISTERS // (blocks * -(-threads // WARP_UNIT) * WARP_UNIT)
-    return each // REGISTER_UNIT * REGISTER_UNIT
+    """The most registers of a thread with which ``blocks`` blocks fit."""
+    per_thread = REGISTERS // (blocks * -(-threads // WARP_UNIT) * WARP_UNIT)
+    return per_thread // REGISTER_UNIT * REGISTER_UNIT
 
 
 def resident_at_most(arch: str, threads: int, shared_bytes: int) -> int:
-    """Blocks that fit but for their registers."""
+    """The number of blocks that fit by threads and shared memory, not by registers."""
     most_threads, most_blocks, kilobytes = LIMITS.get(int(re.sub(r"\D", "", arch)), LATER)
     fit = kilobytes * 1024 // (shared_bytes + RESERVED)
     return min(most_threads // max(threads, 1), most_blocks, fit)
 
 
+# Files of machine code that are kept, at most.
 MOST_KEPT = 2000
-# What turns text and kernels into machine code, by its name on the package index.
+# Packages that turn text and kernels into machine code.
 PACKAGES = (
     "nvidia-cuda-nvrtc",
     "nvidia-cuda-nvrtc-cu12",
@@ -232,38 +283,43 @@ PACKAGES = (
 
 
 def compiled(program: CudaProgram, arch: str) -> Compiled:
-    """What :func:`compile_program` gives, from disk where it is known.
+    """The result of :func:`compile_program`, from disk where it is kept.
 
-    Kernels in Python that reach objects without a content to compare are compiled every time. A
-    file that is damaged is made anew; one that cannot be written is left out. Processes may share
-    the folder. Raises MissingPackageError and MeshprepError as compiling does.
+    Kernels in Python that reach objects without a content to compare are compiled every
+    time. A file that is damaged is made anew; a file that cannot be written is left out.
+    Processes may share the folder. Raises MissingPackageError and MeshprepError as
+    compiling does.
     """
-    place = _place(program, arch)
-    found = None if place is None else _read(place)
-    if found is None:
-        found = compile_program(program, arch)
-        if place is not None:
-            # The folder may be full, or not ours.
+    path = _path_of(program, arch)
+    code = None if path is None else _read_cubin(path)
+    if code is None:
+        code = compile_program(program, arch)
+        if path is not None:
+            # The folder may be full, or not the user's.
             with contextlib.suppress(OSError):
-                _write(place, found)
-    return found
+                _write_cubin(path, code)
+    return code
 
 
-def _place(program: CudaProgram, arch: str) -> Path | None:
-    above = loops_folder()
+def _path_of(program: CudaProgram, arch: str) -> Path | None:
+    """The file of a program's machine code, by all that it depends on; None for none."""
+    loops = loops_folder()
     kernel = getattr(program, "kernel", None)
     content = None if kernel is None else stable(reach(kernel.function))
-    if above is None or (kernel is not None and content is None):
+    # A kernel that no other process can describe is not kept.
+    if loops is None or (kernel is not None and content is None):
         return None
     parts = (program.cuda, arch, program.fastmath, content, _versions())
     name = hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
-    return above.with_name("cubins") / f"{name}.cubin"
+    return loops.with_name("cubins") / f"{name}.cubin"
 
 
-def _read(place: Path) -> Compiled | None:
+def _read_cubin(path: Path) -> Compiled | None:
+    """The machine code of a file; None where it is missing or damaged."""
     try:
-        head, _, cubin = place.read_bytes().partition(b"\n")
+        head, _, cubin = path.read_bytes().partition(b"\n")
         digest, registers, spilled = head.decode("ascii").split()
+        # A digest tells damaged files, which are compiled anew.
         if hashlib.sha256(cubin).hexdigest() == digest:
             return Compiled(cubin, int(registers), int(spilled))
     except (OSError, ValueError):
@@ -271,22 +327,24 @@ def _read(place: Path) -> Compiled | None:
     return None
 
 
-def _write(place: Path, made: Compiled) -> None:
-    digest = hashlib.sha256(made.cubin).hexdigest()
-    head = f"{digest} {made.registers} {made.spilled}\n".encode()
-    write_whole(place, head + made.cubin)
-    found = sorted(place.parent.glob("*.cubin"), key=lambda p: p.stat().st_mtime)
-    for old in found[:-MOST_KEPT]:
+def _write_cubin(path: Path, code: Compiled) -> None:
+    """Write machine code to a file, and remove the oldest files beyond ``MOST_KEPT``."""
+    digest = hashlib.sha256(code.cubin).hexdigest()
+    head = f"{digest} {code.registers} {code.spilled}\n".encode()
+    write_whole(path, head + code.cubin)
+    files = sorted(path.parent.glob("*.cubin"), key=lambda p: p.stat().st_mtime)
+    for old in files[:-MOST_KEPT]:
         old.unlink(missing_ok=True)
 
 
 @cache
 def _versions() -> tuple[str, ...]:
-    """The compilers, and the code of this runtime that asks them."""
-    found = []
+    """The versions of the compilers, and digests of the modules that call them."""
+    installed = []
     for name in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
-            found.append(f"{name} {version(name)}")
+            installed.append(f"{name} {version(name)}")
     here = Path(__file__).parent
-    own = [here / f"{n}.py" for n in ("build", "source/element")]
-    return (*found, *(hashlib.sha256(p.read_bytes()).hexdigest() for p in own))
+    names = ("build", "source/element", "../_numba/device", "../_numba/lowering")
+    own = [here / f"{name}.py" for name in names]
+    return (*installed, *(hashlib.sha256(p.read_bytes()).hexdigest() for p in own))

@@ -1,8 +1,8 @@
-"""What a GPU has to do for a loop, and which one does it: the current one, by CuPy.
+"""The interface of a GPU for loops, and the current device.
 
-Everything that runs programs goes through :class:`Device`, so that :mod:`emulated` can take the
-place of a GPU. Memory is named by its address, and every argument of a kernel is a number of eight
-bytes: an address or an ``Index``.
+All that runs programs goes through :class:`Device`, so that an emulated device can take the
+place of a GPU. Memory is named by its address, and every argument of a kernel is a number
+of eight bytes: an address or an ``Index``.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,32 +16,30 @@ from .programs import Call, CudaProgram
 
 
 class Memory(Protocol):
-    """Memory of a device, given back when the object goes."""
+    """Memory of a device, freed with the object."""
 
     @property
     def pointer(self) -> int:
-        """Its address."""
+        """The address."""
 
 
 class Kernel(Protocol):
     """The code of a program on a device."""
 
     def prepare(self, blocks: int, arguments: Sequence[int]) -> Call:
-        """One launch with fixed arguments, to be called with the stream it goes to."""
+        """A launch with fixed arguments, to be called with its stream."""
 
 
 class Device(Protocol):
-    """A GPU, or what stands for one.
+    """A GPU, or an object in place of one.
 
-    ``number`` is the runtime's, ``arch`` such as ``"sm_90"``, ``most_shared`` the bytes of
-    dynamic shared memory that a block may have at most. Launches, ``write`` and ``fill`` are
-    queued on the current stream; ``read`` waits for it.
+    Launches and ``write`` are queued on the current stream; ``read`` waits for it.
     """
 
-    number: int
+    number: int  # of the CUDA runtime
     name: str
-    arch: str
-    most_shared: int
+    arch: str  # such as ``"sm_90"``
+    most_shared: int  # bytes of dynamic shared memory of a block, at most
 
     def load(self, program: CudaProgram) -> Kernel:
         """Compile and load; raises MeshprepError where the device cannot take it."""
@@ -59,16 +57,16 @@ class Device(Protocol):
         """Queue a copy inside the device."""
 
     def write(self, memory: Memory, values: NDArray[Any]) -> None:
-        """Copy from the host; ``values`` may change at once."""
+        """Copy from the host; ``values`` may change when this returns."""
 
     def read(self, memory: Memory, into: NDArray[Any]) -> None:
         """Copy to the host, and wait until it is there."""
 
     def stream(self) -> Any:
-        """The current stream; equal for the same one."""
+        """The current stream; equal for the same stream."""
 
     def follow(self, stream: Any) -> None:
-        """What is queued from now on waits for what has been queued on that stream."""
+        """Let the current stream wait for all that has been queued on another stream."""
 
     def wait(self, stream: Any) -> None:
         """Wait until all that has been queued on a stream is done."""
@@ -77,35 +75,37 @@ class Device(Protocol):
         """A point of time: when all that has been queued on the current stream is done."""
 
     def seconds(self, start: Any, end: Any) -> float:
-        """Between two marks; waits for the second."""
+        """The seconds between two marks; waits for the second."""
 
     def run(self, calls: Sequence[Call]) -> None:
         """Queue launches on the current stream, one after the other."""
 
     def record(self, calls: Sequence[Call]) -> Callable[[], None]:
-        """The launches as one graph, to be queued on the stream that is current then."""
+        """The launches as a graph; a call queues it on the current stream of the call."""
 
     def home(self, pointer: int) -> int | None:
         """The number of the device that an address lies on; None for the host."""
 
     def from_dlpack(self, value: Any) -> Any:
-        """The same memory with ``__cuda_array_interface__``."""
+        """A view of the same memory, with ``__cuda_array_interface__``."""
 
 
-_instead: list[Device] = []
-_called: list["use"] = []  # without a ``with`` so far
-_known: dict[int, Device] = {}
+_instead: list[Device] = []  # the devices of ``use``, the innermost last
+_called: list["use"] = []  # the ``use`` objects that have not entered their ``with``
+_known: dict[int, Device] = {}  # the devices of CuPy, by number
 
 
 def current() -> Device:
-    """The device that calls run on: CuPy's current one, unless :class:`use` says another.
+    """The device of calls: that of :class:`use`, else the current device of CuPy.
 
-    Raises MissingPackageError where CuPy is not installed. Raises MeshprepError where CUDA finds no
-    GPU, and after a plain call of :class:`use`.
+    Raises MissingPackageError where CuPy is not installed. Raises MeshprepError where CUDA
+    finds no GPU, and after a plain call of :class:`use`.
     """
     if _called:
         _called.clear()
-        raise MeshprepError("device.use(...) does nothing by itself: write 'with use(device):'")
+        raise MeshprepError(
+            "device.use(...) does nothing by itself: write 'with use(device):'"
+        )
     if _instead:
         return _instead[-1]
     cupy = import_cupy()
@@ -113,6 +113,7 @@ def current() -> Device:
         number = cupy.cuda.runtime.getDevice()
     except RuntimeError as error:
         raise MeshprepError(f"no GPU to run on: {error}") from error
+    # Keep the device: it holds the loaded programs.
     if number not in _known:
         from .gpu import CupyDevice
 
@@ -121,7 +122,7 @@ def current() -> Device:
 
 
 class use:
-    """A context manager: this device runs all loops inside the ``with``, in every thread."""
+    """A context manager: inside of it a device runs all loops, in every thread."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -141,6 +142,6 @@ def import_cupy() -> Any:
     """CuPy; raises MissingPackageError where it is not installed."""
     return import_package(
         "cupy",
-        "running loops on a GPU needs CuPy: pip install 'meshprep-runtime[gpu]' (CUDA 13) or "
-        "'meshprep-runtime[gpu12]' (CUDA 12)",
+        "running loops on a GPU needs CuPy: pip install 'meshprep-runtime[gpu]' (CUDA "
+        "13) or 'meshprep-runtime[gpu12]' (CUDA 12)",
     )

@@ -1,4 +1,4 @@
-"""Runs a loop on arrays of a GPU: chooses, writes the program and keeps its launcher."""
+"""Runs a loop on arrays of a GPU: chooses a strategy, and keeps its launchers."""
 
 import contextlib
 import threading
@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError
+from ..kernel.access import check_sample
 from ..kernel.analysis import DeviceFunction, name_of
 from ..kernel.bind import AUTO, Layout, Slot
 from ..plan import LoopPlan
 from ..tuning.choose_gpu import Choice, choose
-from .arrays import BoundArray, DeviceBinder
+from .arrays import BoundArray, DeviceBinder, rows_on_device
 from .device import Device, Kernel, Memory, current
 from .programs import Call, CudaProgram, Launch, program
 from .source.parameters import Parameter
@@ -30,12 +31,13 @@ MOST_BOUND = 8
 class Launcher:
     """Runs a program on a device.
 
-    Raises MeshprepError when a block needs more shared memory than the device has; when the code
-    does not load. Compiles, or finds the code on disk, and copies the plan's arrays to the device
-    once. Calls on several streams or threads run one after the other: sums of blocks have one
-    place.
+    Raises MeshprepError when a block needs more shared memory than the device has, and when
+    the code does not load. Compiles, or takes the code from disk, and copies the plan's
+    arrays to the device once. Calls on several streams or threads run one after the other,
+    since the sums of blocks have a single array.
 
-    With ``graph`` the launches of a set of arrays are recorded once, and replayed as one graph.
+    With ``graph`` the launches of a set of arrays are recorded once, and replayed as one
+    graph.
     """
 
     def __init__(self, program: CudaProgram, device: Device, graph: bool = False) -> None:
@@ -45,88 +47,119 @@ class Launcher:
         self._slots = program.slots
         self._alignment = program.alignment
         self._graph = graph
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        # Refuses calls of a signal handler, in the thread that holds the first lock.
+        self._under_way = threading.Lock()
         self._stream = device.stream()
+        # Load the program, its second steps, and the kernels that join reductions.
         joins = [join_program(program, i) for i in program.reduced if program.launches]
-        there: dict[int, Memory] = {}
-        self._steps = [_step(one, device, there) for one in (program, *program.then, *joins)]
+        copies: dict[int, Memory] = {}
+        self._steps = [
+            _step(step_program, device, copies)
+            for step_program in (program, *program.then, *joins)
+        ]
         self._numbers = {**program.sizes, "parts": program.parts}
-        slots = {f"partial{i}": program.slots[i] for i in program.reduced}
-        sizes = {name: (s.dtype, s.dim * program.parts) for name, s in slots.items()}
+        # Make the arrays that are not of the plan: values of blocks, and temporary arrays.
+        scratch = dict(program.scratch)
+        for i in program.reduced:
+            slot = program.slots[i]
+            scratch[f"partial{i}"] = (slot.dtype, slot.dim * program.parts)
         self._own = {
             name: device.upload(np.zeros(size, dtype))
-            for name, (dtype, size) in {**sizes, **program.scratch}.items()
+            for name, (dtype, size) in scratch.items()
         }
-        # Globals of the host have a place here, and constants what stands in it.
+        # The memory on the device of each global of the host, and its bytes there.
         self._globals: dict[int, Memory] = {}
         self._constants: dict[int, bytes] = {}
+        # The launches of each set of arrays, by their addresses.
         self._bound: dict[tuple[int, ...], Callable[[], None]] = {}
 
     def __call__(self, given: Sequence[BoundArray]) -> None:
-        """Queue the loop on the current stream; wait only for reductions that the host wants."""
+        """Queue the loop on the current stream; waits only for reductions on the host."""
         if not self._steps[0].launches:
             return
         with self._lock:
-            self._order()
-            for i, one in enumerate(given):
-                if one.host is not None:
-                    self._write_global(i, one.host)
-            self._bound_to(given)()
-            for i, one in enumerate(given):
-                if one.host is not None and self._slots[i].written:
-                    self.device.read(self._globals[i], one.host)
+            if self._under_way.locked():
+                raise MeshprepError(
+                    f"loop '{self.name}' is called while it is being queued by the same "
+                    "thread, as by a signal handler: set a flag in the handler, and call "
+                    "the loop after it"
+                )
+            with self._under_way:
+                self._queue(given)
+
+    def _queue(self, given: Sequence[BoundArray]) -> None:
+        self._order()
+        # Globals on the host travel to the device before the loop, and back after it.
+        for i, array in enumerate(given):
+            if array.host is not None:
+                self._write_global(i, array.host)
+        self._launches_with(given)()
+        for i, array in enumerate(given):
+            if array.host is not None and self._slots[i].written:
+                self.device.read(self._globals[i], array.host)
 
     def takes(self, given: Sequence[BoundArray]) -> bool:
-        """False for arrays that do not begin where the program's vectors may be moved."""
+        """False for arrays that begin at an address from which vectors cannot be loaded."""
         return self._key(given) in self._bound or self._askew(given) is None
 
     def __del__(self) -> None:
-        # Memory and code go with this object: not before the launches that use them are done.
-        # What failed is told by what is waited for next; at exit CuPy may be gone already.
+        # Memory and code go with this object, so wait for the launches that use them.
+        # Errors of a launch arrive at the next wait; at exit CuPy may be gone already.
         if hasattr(self, "_bound") and self._bound:
             with contextlib.suppress(Exception):
                 self.device.wait(self._stream)
 
     def _order(self) -> None:
+        """Let the current stream wait for the launches on the one before."""
         stream = self.device.stream()
         if stream != self._stream:
             self.device.follow(self._stream)
             self._stream = stream
 
     def _write_global(self, i: int, values: NDArray[Any]) -> None:
+        """Copy a global of the host to the device, unless its value is there already."""
         content = values.tobytes()
         if i not in self._globals:
             self._globals[i] = self.device.upload(values)
         elif self._slots[i].written or self._constants.get(i) != content:
-            # Not from the solver's memory, which may be pinned: that is read when its turn comes.
+            # From a copy: the solver's memory may be pinned, which is read only when the
+            # stream comes to it.
             self.device.write(self._globals[i], np.frombuffer(content, np.uint8))
         self._constants[i] = content
 
-    def _bound_to(self, given: Sequence[BoundArray]) -> Callable[[], None]:
-        """The launches of one set of arrays."""
+    def _launches_with(self, given: Sequence[BoundArray]) -> Callable[[], None]:
+        """The launches with a set of arrays."""
         key = self._key(given)
-        found = self._bound.get(key)
-        if found is None:
+        launches = self._bound.get(key)
+        if launches is None:
             if len(self._bound) >= MOST_BOUND:
                 del self._bound[next(iter(self._bound))]
-            found = self._bound[key] = self._bind(given)
-        return found
+            launches = self._bound[key] = self._bind(given)
+        return launches
 
     def _bind(self, given: Sequence[BoundArray]) -> Callable[[], None]:
         self._check_alignment(given)
-        places = {name: memory.pointer for name, memory in self._own.items()}
-        for i, one in enumerate(given):
-            places[f"s{i}"] = self._globals[i].pointer if one.host is not None else one.pointer
-        calls = [call for step in self._steps for call in step.calls(places, self._numbers)]
-        return self.device.record(calls) if self._graph else partial(self.device.run, calls)
+        addresses = {name: memory.pointer for name, memory in self._own.items()}
+        for i, array in enumerate(given):
+            if array.host is not None:
+                addresses[f"s{i}"] = self._globals[i].pointer
+            else:
+                addresses[f"s{i}"] = array.pointer
+        calls: list[Call] = []
+        for step in self._steps:
+            calls += step.calls(addresses, self._numbers)
+        if self._graph:
+            return self.device.record(calls)
+        return partial(self.device.run, calls)
 
     def _key(self, given: Sequence[BoundArray]) -> tuple[int, ...]:
-        return tuple([one.pointer for one in given])
+        return tuple([array.pointer for array in given])
 
     def _askew(self, given: Sequence[BoundArray]) -> int | None:
-        """The first slot whose array does not begin at a multiple of what is moved at once."""
-        for i, (wanted, one) in enumerate(zip(self._alignment, given, strict=True)):
-            if one.host is None and one.nbytes and one.pointer % wanted:
+        """The first slot whose array does not begin at a multiple of its alignment."""
+        for i, (alignment, array) in enumerate(zip(self._alignment, given, strict=True)):
+            if array.host is None and array.nbytes and array.pointer % alignment:
                 return i
         return None
 
@@ -135,41 +168,55 @@ class Launcher:
         if i is not None:
             raise MeshprepError(
                 f"loop '{self.name}': argument '{self._slots[i].name}' does not begin at a "
-                f"multiple of {self._alignment[i]} bytes, which its rows are loaded by: pass a "
-                "copy of it, or a program without vectors"
+                f"multiple of {self._alignment[i]} bytes, which its rows are loaded by: "
+                "pass a copy of it, or a program without vectors"
             )
 
 
-def _step(program: CudaProgram, device: Device, there: dict[int, Memory]) -> "_Step":
-    """``there`` has the copies by the identity of arrays: those of several kernels have one."""
-    there |= {id(a): device.upload(a) for a in program.arrays.values() if id(a) not in there}
-    own = {name: there[id(a)] for name, a in program.arrays.items()}
-    return _Step(device.load(program), own, program.parameters, program.launches)
+def _step(program: CudaProgram, device: Device, copies: dict[int, Memory]) -> "_Step":
+    """Load a program, and copy its arrays to the device.
+
+    ``copies`` has the copies of arrays by identity, so that kernels share them.
+    """
+    for array in program.arrays.values():
+        if id(array) not in copies:
+            copies[id(array)] = device.upload(array)
+    own = {name: copies[id(array)] for name, array in program.arrays.items()}
+    return _Step(
+        kernel=device.load(program),
+        own=own,
+        parameters=program.parameters,
+        launches=program.launches,
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """A kernel, the arrays of the plan that it alone reads, and its launches."""
+    """A kernel with the arrays of the plan that it reads, and its launches."""
 
     kernel: Kernel
     own: Mapping[str, Memory]
     parameters: tuple[Parameter, ...]
     launches: tuple[Launch, ...]
 
-    def calls(self, places: Mapping[str, int], numbers: Mapping[str, int]) -> list[Call]:
-        """Its launches with these addresses."""
-        made = []
+    def calls(self, addresses: Mapping[str, int], numbers: Mapping[str, int]) -> list[Call]:
+        """The launches with these addresses and numbers, by parameter name."""
+        calls = []
         own = {name: memory.pointer for name, memory in self.own.items()}
         for launch in self.launches:
-            known = {**places, **own, **numbers}
-            known |= {"first": launch.first, "last": launch.last, "part": launch.part}
-            arguments = [known[p.name] for p in self.parameters]
-            made.append(self.kernel.prepare(launch.blocks, arguments))
-        return made
+            values = {**addresses, **own, **numbers}
+            values["first"] = launch.first
+            values["last"] = launch.last
+            values["part"] = launch.part
+            arguments = [values[p.name] for p in self.parameters]
+            calls.append(self.kernel.prepare(launch.blocks, arguments))
+        return calls
 
 
 def join_program(program: CudaProgram, i: int) -> CudaProgram:
-    """The kernel that brings the blocks' values of a reduced global into it, as a program."""
+    """The program of the kernel that joins the values of all blocks of a reduced global."""
+    # One block of threads joins each component in a fixed order, so that bits do not change
+    # from run to run.
     slot = program.slots[i]
     c_type = C_TYPES[slot.dtype.str[1:]]
     return CudaProgram(
@@ -186,7 +233,7 @@ def join_program(program: CudaProgram, i: int) -> CudaProgram:
         slots=program.slots,
         threads=JOIN_THREADS,
         shared_bytes=JOIN_THREADS * slot.dtype.itemsize,
-        launches=(Launch(slot.dim, 0, slot.dim, 0),),
+        launches=(Launch(blocks=slot.dim, first=0, last=slot.dim, part=0),),
         reduced=(),
     )
 
@@ -194,16 +241,16 @@ def join_program(program: CudaProgram, i: int) -> CudaProgram:
 def _check_shared(program: CudaProgram, device: Device) -> None:
     if program.shared_bytes > device.most_shared:
         raise MeshprepError(
-            f"loop '{program.loop.name}': its largest block takes {program.shared_bytes} bytes of "
-            f"shared memory, but GPU {device.number} ({device.name}) has at most "
-            f"{device.most_shared} for a block: take a variant with smaller blocks, or strategy "
-            "'hierarchical-inc' or 'global-atomics'"
+            f"loop '{program.loop.name}': its largest block takes {program.shared_bytes} "
+            f"bytes of shared memory, but GPU {device.number} ({device.name}) has at most "
+            f"{device.most_shared} for a block: take a variant with smaller blocks, or "
+            "strategy 'hierarchical-inc' or 'global-atomics'"
         )
 
 
 @dataclass(frozen=True)
 class DeviceOptions:
-    """How a loop runs on a GPU; the words are those of a ParLoop."""
+    """How a loop runs on a GPU; the options are those of a ParLoop."""
 
     strategy: str = AUTO
     layout: Layout = "aos"
@@ -216,7 +263,7 @@ class DeviceOptions:
 
 
 class DeviceExecutor:
-    """A loop for arrays of a GPU, ready for each device it has met."""
+    """A loop for arrays of a GPU, with launchers for each device that it has run on."""
 
     def __init__(
         self,
@@ -230,66 +277,81 @@ class DeviceExecutor:
         self._slots = slots
         self._options = options
         self._binder = DeviceBinder(plan.loop, slots)
-        # For arrays whose rows can be moved in vectors, and for those that lie askew.
+        # By device, and whether rows are loaded as vectors, which some addresses forbid.
         self._launchers: dict[tuple[Device, bool], Launcher] = {}
 
     def __call__(self, arrays: Mapping[str, Any]) -> None:
         """Check the arrays and queue the loop on the current stream."""
-        device, given = current(), self.bind(arrays)
+        device = current()
+        bound = self.bind(arrays)
+        if not self._launchers and not isinstance(self._function, DeviceFunction):
+            check_sample(
+                self._function,
+                self._plan,
+                lambda: rows_on_device(device, self._slots, bound),
+            )
+        # Vectors need aligned arrays: others take a program without them.
         launcher = self._launcher(device, True)
-        if not launcher.takes(given):
+        if not launcher.takes(bound):
             launcher = self._launcher(device, False)
-        launcher(given)
+        launcher(bound)
 
     def bind(self, arrays: Mapping[str, Any]) -> tuple[BoundArray, ...]:
         """Check the arrays of a call; raises MeshprepError for those that do not fit."""
         return self._binder(arrays, current())
 
     def choice(self) -> Choice:
-        """What the current device runs."""
-        return self._chosen(current())
+        """The choice for the current device."""
+        return self._choice_for(current())
 
-    def _chosen(self, device: Device) -> Choice:
-        asked = self._options
-        if asked.strategy not in (AUTO, *STRATEGIES):
+    def _choice_for(self, device: Device) -> Choice:
+        options = self._options
+        if options.strategy not in (AUTO, *STRATEGIES):
             raise MeshprepError(
-                f"loop '{self._plan.loop.name}': strategy '{asked.strategy}' is not for a GPU: "
-                f"use {', '.join((AUTO, *STRATEGIES))}"
+                f"loop '{self._plan.loop.name}': strategy '{options.strategy}' is not for "
+                f"a GPU: use {', '.join((AUTO, *STRATEGIES))}"
             )
-        found = choose(
-            self._plan,
-            self._slots,
-            device.most_shared,
-            strategy=asked.strategy,
-            variant=asked.variant,
-            commit=asked.commit,
+        choice = choose(
+            plan=self._plan,
+            slots=self._slots,
+            most_shared=device.most_shared,
+            strategy=options.strategy,
+            variant=options.variant,
+            commit=options.commit,
             device=device.name,
             kernel=name_of(self._function),
         )
-        return found if asked.threads is None else replace(found, threads=asked.threads)
+        # The number of threads that the caller asks for goes before a tuned one.
+        if options.threads is None:
+            return choice
+        return replace(choice, threads=options.threads)
 
     def _launcher(self, device: Device, vectors: bool) -> Launcher:
-        found = self._launchers.get((device, vectors))
-        if found is None:
-            found = self._launchers[device, vectors] = self._made(device, vectors)
-        return found
-
-    def _made(self, device: Device, vectors: bool) -> Launcher:
-        chosen, asked = self._chosen(device), self._options
-        if asked.boundscheck:
-            raise MeshprepError(
-                f"loop '{self._plan.loop.name}': boundscheck is for a CPU: pass NumPy arrays, or "
-                "run it under compute-sanitizer"
+        launcher = self._launchers.get((device, vectors))
+        if launcher is None:
+            launcher = self._launchers[device, vectors] = self._new_launcher(
+                device, vectors
             )
-        made = program(
-            self._function,
-            self._plan,
-            chosen.strategy,
-            layout=asked.layout,
-            variant=chosen.variant,
-            commit=chosen.commit,
-            threads=chosen.threads,
+        return launcher
+
+    def _new_launcher(self, device: Device, vectors: bool) -> Launcher:
+        """Write the program of the chosen strategy, and load it."""
+        choice = self._choice_for(device)
+        options = self._options
+        if options.boundscheck:
+            raise MeshprepError(
+                f"loop '{self._plan.loop.name}': boundscheck is for a CPU: pass NumPy "
+                "arrays, or run it under compute-sanitizer"
+            )
+        cuda_program = program(
+            function=self._function,
+            plan=self._plan,
+            strategy=choice.strategy,
+            layout=options.layout,
+            variant=choice.variant,
+            commit=choice.commit,
+            threads=choice.threads,
             vectors=vectors,
-            fastmath=asked.fastmath,
+            fastmath=options.fastmath,
         )
-        return Launcher(made, device, asked.graph)
+        return Launcher(cuda_program, device, options.graph)

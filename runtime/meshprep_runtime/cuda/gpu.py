@@ -1,4 +1,4 @@
-"""A GPU by CuPy: the only module that calls it, and nothing of it but copies and launches."""
+"""A GPU by CuPy, of which only copies and launches are used; no other module calls CuPy."""
 
 from __future__ import annotations
 
@@ -13,24 +13,28 @@ from ..errors import MeshprepError
 from .build import compiled
 from .programs import Call, CudaProgram
 
-# What a block may have without asking for more.
+# Bytes of shared memory that a block may have without asking for more.
 USUAL_SHARED = 48 * 1024
-DEVICE, MANAGED = 2, 3
+# Kinds of memory of the CUDA runtime (``cudaMemoryType``).
+DEVICE = 2
+MANAGED = 3
 
 
 class CupyDevice:
-    """The CUDA device of this number; see :class:`device.Device`."""
+    """The CUDA device with a number; see :class:`.device.Device`."""
 
     def __init__(self, cupy: Any, number: int) -> None:
         runtime = cupy.cuda.runtime
-        # Makes the context that the driver's functions need.
+        # Make the context that the driver's functions need.
         runtime.free(0)
         self._cupy = cupy
         self.number = number
         self.name = runtime.getDeviceProperties(number)["name"].decode()
         self.arch = f"sm_{cupy.cuda.Device(number).compute_capability}"
         self.most_shared = int(
-            runtime.deviceGetAttribute(runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin, number)
+            runtime.deviceGetAttribute(
+                runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin, number
+            )
         )
 
     def load(self, program: CudaProgram) -> CupyKernel:
@@ -40,18 +44,26 @@ class CupyDevice:
             module = self._cupy.cuda.function.Module()
             module.load(cubin)
             function = module.get_function(program.name)
+            # More shared memory than usual must be asked for.
             if program.shared_bytes > USUAL_SHARED:
                 attribute = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
                 driver.funcSetAttribute(function.ptr, attribute, program.shared_bytes)
         except RuntimeError as error:
-            raise self._failed(f"loop '{program.loop.name}' cannot be loaded", error) from error
+            raise self._failed(
+                f"loop '{program.loop.name}' cannot be loaded", error
+            ) from error
         return CupyKernel(driver, function, program)
 
     def upload(self, values: NDArray[Any]) -> CupyMemory:
         values = np.ascontiguousarray(values)
         memory = self._allocated(values.nbytes)
         if values.nbytes:
-            self._copy(memory.pointer, values.ctypes.data, values.nbytes, "HostToDevice")
+            self._copy(
+                to=memory.pointer,
+                source=values.ctypes.data,
+                nbytes=values.nbytes,
+                way="HostToDevice",
+            )
             # The copy may still be reading an array that goes at once.
             self.wait(self.stream())
         return memory
@@ -63,15 +75,27 @@ class CupyDevice:
         return self._cupy.zeros(shape, dtype)
 
     def copy(self, to: Any, source: Any, nbytes: int) -> None:
-        self._copy(to.pointer, source.pointer, nbytes, "DeviceToDevice")
+        self._copy(
+            to=to.pointer, source=source.pointer, nbytes=nbytes, way="DeviceToDevice"
+        )
 
     def write(self, memory: Any, values: NDArray[Any]) -> None:
         # From memory that is not pinned the copy has read its source when it returns.
         values = np.ascontiguousarray(values)
-        self._copy(memory.pointer, values.ctypes.data, values.nbytes, "HostToDevice")
+        self._copy(
+            to=memory.pointer,
+            source=values.ctypes.data,
+            nbytes=values.nbytes,
+            way="HostToDevice",
+        )
 
     def read(self, memory: Any, into: NDArray[Any]) -> None:
-        self._copy(into.ctypes.data, memory.pointer, into.nbytes, "DeviceToHost")
+        self._copy(
+            to=into.ctypes.data,
+            source=memory.pointer,
+            nbytes=into.nbytes,
+            way="DeviceToHost",
+        )
         self.wait(self.stream())
 
     def stream(self) -> Any:
@@ -114,8 +138,10 @@ class CupyDevice:
         return launch
 
     def home(self, pointer: int) -> int | None:
-        found = self._cupy.cuda.runtime.pointerGetAttributes(pointer)
-        return int(found.device) if found.type in (DEVICE, MANAGED) else None
+        attributes = self._cupy.cuda.runtime.pointerGetAttributes(pointer)
+        if attributes.type in (DEVICE, MANAGED):
+            return int(attributes.device)
+        return None
 
     def from_dlpack(self, value: Any) -> Any:
         return self._cupy.from_dlpack(value)
@@ -173,6 +199,7 @@ class _Prepared:
     def __init__(self, kernel: CupyKernel, blocks: int, arguments: Sequence[int]) -> None:
         self._kernel = kernel
         self._values = np.array(arguments, np.int64)
+        # The driver takes an array of pointers to the arguments: keep both alive.
         each = self._values.itemsize
         base = self._values.ctypes.data
         self._addresses = (ctypes.c_void_p * len(arguments))(

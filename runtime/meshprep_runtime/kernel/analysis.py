@@ -1,10 +1,11 @@
-"""A user's kernel: everything its result depends on, and a fresh compilation of it.
+"""The key of a kernel, with all that its result depends on, and a fresh compilation of it.
 
-numba keeps what a function's globals were when it was first compiled. So a kernel is compiled
-from a copy of the function, with the functions it calls, and the copy is kept under a key that
-holds the code and every value it reaches: a changed constant or helper makes a new key.
-Functions that are reached as attributes of a module are numba's, and keep numba's habits.
-Functions of NumPy and of the standard library count by name: their version is in the key.
+numba keeps the values that a function's globals had when it was first compiled. So a kernel
+is compiled from a copy of the function and of the functions it calls, and the copy is kept
+under a key that holds the code and every value that it reaches: a changed constant or
+helper makes a new key. Functions that are reached as attributes of a module are compiled by
+numba itself, with the globals of their first compilation. Functions of NumPy and of the
+standard library count by name, since their version is in the key.
 """
 
 import hashlib
@@ -13,24 +14,26 @@ import re
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._numba.compiling import options_of
 from ..errors import MeshprepError
 from ..plan import LoopPlan
 
 GENERATOR = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
-# numba's options for functions that only compiled ones call: no way in from Python or C.
-INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-KNOWN_PACKAGES = frozenset({"_heapq", "builtins", "cmath", "math", "numba", "numpy", "operator"})
+# Packages whose functions count by name.
+KNOWN_PACKAGES = frozenset(
+    {"_heapq", "builtins", "cmath", "math", "numba", "numpy", "operator"}
+)
 
 
 def reach(kernel: Callable[..., None]) -> Hashable:
-    """A key that is equal for functions with the same code that reach the same values.
+    """A key, equal for functions with the same code that reach the same values.
 
     O(code + bytes of global arrays). Objects of unknown kinds count by identity.
     """
@@ -38,12 +41,13 @@ def reach(kernel: Callable[..., None]) -> Hashable:
 
 
 def stable(key: Hashable) -> object | None:
-    """The key of :func:`reach` in words that mean the same in another process.
+    """The key of :func:`reach` in plain values, which are the same in every process.
 
-    None where it holds an object that counts by identity, or a function that calls itself. O(code).
+    None where it holds an object that counts by identity, or a function that calls itself.
+    O(code).
     """
     try:
-        return _words(key)
+        return _plain_values(key)
     except _Unstable:
         return None
 
@@ -54,87 +58,177 @@ def fresh(
     single: bool = False,
     module: str = __name__,
 ) -> Any:
-    """Compile a copy of the kernel and of the functions it reaches, with their present globals.
+    """Compile a copy of the kernel and of its functions, with their present globals.
 
-    ``jit(function, options)`` compiles, with the options of what the user had compiled. ``single``:
-    constants count as ``f4``, as NumPy has them beside ``f4``; numba would compute in ``f8``.
-    Copies name ``module`` as theirs, where numba finds machine code: the kernel's own may be
-    missing.
+    Parameters
+    ----------
+    kernel : function
+    jit : function
+        ``jit(function, options)`` compiles a function; ``options`` are those with which the
+        user had compiled it.
+    single : bool
+        Make constants ``f4``, as NumPy treats them beside ``f4``; numba would compute in
+        ``f8``.
+    module : str
+        The module of the copies, where numba finds machine code; that of the kernel may
+        not exist.
     """
-    return _copy(kernel, jit, {}, single, module)
+    return _compiled_copy(value=kernel, jit=jit, copies={}, single=single, module=module)
+
+
+def names_of(kernel: Callable[..., None]) -> frozenset[str]:
+    """The names of globals and attributes in a kernel and the functions that it reaches."""
+    names: set[str] = set()
+    for function, _, _ in _functions_reached(kernel, set()):
+        names.update(_names_in_code(function.__code__))
+    return frozenset(names)
+
+
+def _functions_reached(
+    value: Any, met: set[int]
+) -> Iterator[tuple[FunctionType, dict[str, Any], list[Any]]]:
+    """A kernel and the functions that it reaches, without those met before.
+
+    Yields each function, the options it was compiled with, and the values that it reaches.
+    """
+    function = getattr(value, "py_func", value)
+    if not isinstance(function, FunctionType) or is_known(function) or id(function) in met:
+        return
+    met.add(id(function))
+    reached = [reached_value for _, reached_value in _globals(function)]
+    reached += _cells(function)
+    yield function, options_of(value), reached
+    for reached_value in reached:
+        yield from _functions_reached(reached_value, met)
 
 
 def takes_single(dtypes: Iterable[np.dtype]) -> bool:
-    """True where constants are to be ``f4``: beside ``f4`` arguments and none of ``f8``."""
-    found = {dtype.str for dtype in dtypes}
-    return "<f4" in found and "<f8" not in found
+    """True where constants are to be ``f4``: with ``f4`` arguments and none of ``f8``."""
+    codes = {dtype.str for dtype in dtypes}
+    return "<f4" in codes and "<f8" not in codes
+
+
+def may_be_fused(kernel: Callable[..., None]) -> bool:
+    """True where the kernel reaches a function that its author compiled with ``fastmath``.
+
+    Which operations are fused then depends on the code around.
+    """
+    return _is_fast(kernel, (), set())
+
+
+def _is_fast(value: Any, names: tuple[str, ...], met: set[Hashable]) -> bool:
+    """True where a value is, or reaches, a function that was compiled with ``fastmath``.
+
+    ``names`` are the names in the code of the function that reaches the value.
+    """
+    # Functions may reach different values of one module.
+    once = (id(value), names if isinstance(value, ModuleType) else ())
+    if once in met:
+        return False
+    met.add(once)
+    function = getattr(value, "py_func", value)
+    if isinstance(value, ModuleType):
+        if value.__name__.partition(".")[0] in KNOWN_PACKAGES:
+            return False
+        return any(_is_fast(vars(value).get(name), names, met) for name in names)
+    if not isinstance(function, FunctionType) or is_known(function):
+        return False
+    if options_of(value).get("fastmath"):
+        return True
+    # Functions that it calls count, too, since they are inlined.
+    own_names = tuple(_names_in_code(function.__code__))
+    reached = [reached_value for _, reached_value in _globals(function)]
+    reached += [cell.cell_contents for cell in function.__closure__ or ()]
+    return any(_is_fast(reached_value, own_names, met) for reached_value in reached)
 
 
 class _Met(NamedTuple):
-    """Functions that were met, by their number in that order, and what is being described."""
+    """The functions and modules that were met so far, by identity."""
 
-    number: dict[int, int]
-    under_way: set[int]
+    number: dict[int, int]  # of functions, in the order in which they were met
+    under_way: set[int]  # functions and modules that are being described
 
 
-def _describe(value: Any, seen: _Met, names: tuple[str, ...]) -> Hashable:
+def _describe(value: Any, met: _Met, names: tuple[str, ...]) -> Hashable:
+    """The key of a value that a function with these names in its code reaches."""
+    # Describe functions and modules by what they compute.
     function = getattr(value, "py_func", value)
-    if _is_known(function):
-        # ufuncs of NumPy before 2.2 name no module
+    if is_known(function):
+        # Ufuncs of NumPy before 2.2 have no ``__module__``.
         return ("known", getattr(function, "__module__", "numpy"), function.__name__)
     if isinstance(function, FunctionType):
-        return _describe_function(function, _options(value), seen)
+        return _describe_function(function, options_of(value), met)
     if isinstance(value, ModuleType):
-        return _describe_module(value, seen, names)
+        return _describe_module(value, met, names)
     if isinstance(value, np.ndarray):
         content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         return ("array", repr(value.dtype), value.shape, content)
+    # Describe values by their types and contents, anything else by its identity.
     if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
         return ("named tuple", value.__module__, value.__qualname__, value._fields)
     if isinstance(value, tuple):
         fields = getattr(value, "_fields", ())
-        return ("tuple", fields, tuple(_describe(v, seen, names) for v in value))
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+        return ("tuple", fields, tuple(_describe(v, met, names) for v in value))
+    if value is None or isinstance(
+        value, bool | int | float | complex | str | bytes | np.generic
+    ):
         return (type(value).__name__, repr(value))
     return ("object", _Same(value))
 
 
-def _describe_module(module: ModuleType, seen: _Met, names: tuple[str, ...]) -> Hashable:
-    """What a module holds under some names; modules in it are followed, NumPy's are not."""
-    if id(module) in seen.under_way:
+def _describe_module(module: ModuleType, met: _Met, names: tuple[str, ...]) -> Hashable:
+    """The values of a module under some names.
+
+    Modules in it are followed, but not those of known packages.
+    """
+    if id(module) in met.under_way:
         return ("module", module.__name__)
-    known, inside = module.__name__.partition(".")[0] in KNOWN_PACKAGES, []
-    seen.under_way.add(id(module))
+    # Modules inside known packages change with their versions alone.
+    is_known_package = module.__name__.partition(".")[0] in KNOWN_PACKAGES
+    values = []
+    met.under_way.add(id(module))
     for name in sorted(vars(module).keys() & names):
         value = vars(module)[name]
-        if not (known and isinstance(value, ModuleType)):
-            inside.append((name, _describe(value, seen, names)))
-    seen.under_way.discard(id(module))
-    return ("module", module.__name__, tuple(inside))
+        if not (is_known_package and isinstance(value, ModuleType)):
+            values.append((name, _describe(value, met, names)))
+    met.under_way.discard(id(module))
+    return ("module", module.__name__, tuple(values))
 
 
-def _describe_function(function: FunctionType, options: dict[str, Any], seen: _Met) -> Hashable:
-    if id(function) in seen.number:
-        # Functions may share a name: which one was met again, its number says.
-        number = seen.number[id(function)]
-        under_way = id(function) in seen.under_way
-        return _Recursion(number) if under_way else ("again", number)
-    seen.number[id(function)] = len(seen.number)
-    seen.under_way.add(id(function))
-    names = tuple(_names(function.__code__))
-    reached = [(n, _describe(v, seen, names)) for n, v in _globals(function)]
-    cells = [_describe(c.cell_contents, seen, names) for c in function.__closure__ or ()]
-    defaults = _describe(function.__defaults__, seen, ())
-    settings = repr(sorted(options.items()))
-    # machine code names the module of a compiled function, which it loads
-    own = (function.__code__, settings, function.__module__ if options else "")
-    seen.under_way.discard(id(function))
-    return ("function", *own, tuple(reached), tuple(cells), defaults)
+def _describe_function(
+    function: FunctionType, options: dict[str, Any], met: _Met
+) -> Hashable:
+    """The code of a function, and the keys of the values that it reaches."""
+    # Functions may share a name: the number tells which of them is met again.
+    if id(function) in met.number:
+        number = met.number[id(function)]
+        if id(function) in met.under_way:
+            return _Recursion(number)
+        return ("again", number)
+    met.number[id(function)] = len(met.number)
+    met.under_way.add(id(function))
+    # Describe all that changes what the function computes.
+    names = tuple(_names_in_code(function.__code__))
+    reached = [(n, _describe(v, met, names)) for n, v in _globals(function)]
+    cells = [_describe(value, met, names) for value in _cells(function)]
+    defaults = _describe(function.__defaults__, met, ())
+    met.under_way.discard(id(function))
+    return (
+        "function",
+        function.__code__,
+        repr(sorted(options.items())),
+        # Machine code names the module of a compiled function, and loads it.
+        function.__module__ if options else "",
+        tuple(reached),
+        tuple(cells),
+        defaults,
+    )
 
 
-def _is_known(value: Any) -> bool:
-    """True for what a package of a known version holds under its own name."""
-    package, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+def is_known(value: Any) -> bool:
+    """True for a function or class of a package of known version, under its own name."""
+    package = getattr(value, "__module__", None)
+    name = getattr(value, "__name__", None)
     if isinstance(value, np.ufunc):
         package = "numpy"
     if not isinstance(package, str) or package.partition(".")[0] not in KNOWN_PACKAGES:
@@ -143,7 +237,7 @@ def _is_known(value: Any) -> bool:
 
 
 class _Unstable(Exception):
-    pass
+    """The key holds a value that is not the same in another process."""
 
 
 @dataclass(frozen=True)
@@ -153,23 +247,28 @@ class _Recursion:
     number: int
 
 
-def _words(key: Hashable) -> object:
-    # numba loads functions that call themselves from disk, and they crash when they are called
+def _plain_values(key: Hashable) -> object:
+    """A key in plain values; raises _Unstable."""
+    # Functions that call themselves crash when numba has loaded them from disk.
     if isinstance(key, _Same | _Recursion):
         raise _Unstable
     if isinstance(key, tuple):
-        return tuple(map(_words, key))
+        return tuple(map(_plain_values, key))
     if isinstance(key, frozenset):
-        return sorted(repr(_words(k)) for k in key)
+        return sorted(repr(_plain_values(k)) for k in key)
     if isinstance(key, CodeType):
         names = (key.co_names, key.co_varnames, key.co_freevars, key.co_cellvars)
         shape = (key.co_name, key.co_flags, key.co_argcount)
-        return (*shape, key.co_code, key.co_exceptiontable, names, _words(key.co_consts))
+        constants = _plain_values(key.co_consts)
+        return (*shape, key.co_code, key.co_exceptiontable, names, constants)
     return (type(key).__name__, repr(key))
 
 
 class _Same:
-    """Equal only to itself; keeps the object alive, so that its identity is not given away."""
+    """Equal only for the same object, which it keeps alive.
+
+    Otherwise another object could get its identity.
+    """
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -181,23 +280,34 @@ class _Same:
         return id(self.value)
 
 
-def _copy(
-    value: Any, jit: Callable[..., Any], made: dict[int, Any], single: bool, module: str
+def _compiled_copy(
+    value: Any, jit: Callable[..., Any], copies: dict[int, Any], single: bool, module: str
 ) -> Any:
+    """A function, compiled from a copy; of a value that is no function, the value."""
     function = getattr(value, "py_func", value)
-    if not isinstance(function, FunctionType) or _is_known(function):
-        return np.float32(value) if single and type(value) is float else value
-    if id(function) in made:
-        return made[id(function)]
+    if not isinstance(function, FunctionType) or is_known(function):
+        if single and type(value) is float:
+            return np.float32(value)
+        return value
+    if id(function) in copies:
+        return copies[id(function)]
+    # Compile a copy, whose globals and cells are filled afterwards with copies, too.
     scope: dict[str, Any] = {"__name__": module}
     cells = tuple(CellType() for _ in function.__closure__ or ())
-    code = _single(function.__code__) if single else function.__code__
+    if single:
+        code = _single(function.__code__)
+    else:
+        code = function.__code__
     twin = FunctionType(code, scope, function.__name__, function.__defaults__, cells)
-    # Noted before its callees are copied, for functions that call themselves.
-    made[id(function)] = compiled = jit(twin, _options(value))
-    scope |= {n: _copy(v, jit, made, single, module) for n, v in _globals(function)}
+    compiled = jit(twin, options_of(value))
+    # Note the function before the functions that it reaches: one of them may be itself.
+    copies[id(function)] = compiled
+    copy_reached = partial(
+        _compiled_copy, jit=jit, copies=copies, single=single, module=module
+    )
+    scope |= {name: copy_reached(reached) for name, reached in _globals(function)}
     for cell, old in zip(cells, function.__closure__ or (), strict=True):
-        cell.cell_contents = _copy(old.cell_contents, jit, made, single, module)
+        cell.cell_contents = copy_reached(old.cell_contents)
     return compiled
 
 
@@ -207,60 +317,98 @@ def _single(code: CodeType) -> CodeType:
     return code.replace(co_consts=constants)
 
 
-def _options(value: Any) -> dict[str, Any]:
-    return dict(getattr(value, "targetoptions", {}))
-
-
 def _globals(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    for name in sorted(set(_names(function.__code__))):
+    """The names and values of the globals that a function uses."""
+    for name in sorted(set(_names_in_code(function.__code__))):
         if name in function.__globals__:
             yield name, function.__globals__[name]
 
 
-def _names(code: CodeType) -> Iterator[str]:
+def _cells(function: FunctionType) -> list[Any]:
+    """The values of a closure; None for a cell without a value yet."""
+    values: list[Any] = []
+    for cell in function.__closure__ or ():
+        try:
+            values.append(cell.cell_contents)
+        except ValueError:
+            values.append(None)
+    return values
+
+
+def _names_in_code(code: CodeType) -> Iterator[str]:
+    """The names of globals and attributes, also in functions inside."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _names(constant)
+            yield from _names_in_code(constant)
 
 
 def check_parameters(kernel: Callable[..., None], plan: LoopPlan) -> None:
+    """Raise MeshprepError unless a kernel is a function with the loop's parameters."""
     function = getattr(kernel, "py_func", kernel)
     if not inspect.isfunction(function):
         raise MeshprepError(
             f"loop '{plan.loop.name}': the kernel is a {type(kernel).__name__}, "
             "must be a Python function"
         )
-    wanted = [
-        f"{a.name}[{i}]" if a.map is not None and a.columns is None else a.name
-        for a in plan.loop.args
-        for i in a.kernel_columns
-    ]
+    # Compare the parameters: the kernel gets a row for each argument and column.
+    parameters = []
+    for arg in plan.loop.args:
+        has_index = arg.map is not None and arg.columns is None
+        for i in arg.kernel_columns:
+            index = f"[{i}]" if has_index else ""
+            parameters.append(arg.name + index)
+    # Compiled code passes plain parameters alone.
     code = function.__code__
-    if code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+    if code.co_kwonlyargcount or code.co_flags & (
+        inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    ):
         raise MeshprepError(
             f"kernel '{function.__name__}' has *, ** or keyword parameters: it must have "
-            f"{len(wanted)} plain ones"
+            f"{len(parameters)} plain ones"
         )
     if code.co_flags & GENERATOR:
         raise MeshprepError(
             f"kernel '{function.__name__}' is a generator or coroutine: use no yield"
         )
-    if code.co_argcount != len(wanted):
+    if code.co_argcount != len(parameters):
         raise MeshprepError(
             f"kernel '{function.__name__}' has {code.co_argcount} parameters, but loop "
-            f"'{plan.loop.name}' hands it {len(wanted)}: {', '.join(wanted)}"
+            f"'{plan.loop.name}' hands it {len(parameters)}: {', '.join(parameters)}"
         )
+
+
+def check_compiled_whole(kernel: Callable[..., None]) -> None:
+    """Raise MeshprepError for a kernel that uses ``objmode`` or ``forceobj`` of numba.
+
+    Itself or a function that it reaches would run Python code, on any thread.
+    """
+    numba = sys.modules.get("numba")
+    objmode = getattr(numba, "objmode", None)
+    for function, options, reached in _functions_reached(kernel, set()):
+        uses_objmode = objmode is not None and any(value is objmode for value in reached)
+        # As an attribute of numba.
+        uses_objmode |= (
+            any(value is numba for value in reached)
+            and "objmode" in function.__code__.co_names
+        )
+        if uses_objmode or options.get("forceobj"):
+            what = "objmode" if uses_objmode else "forceobj=True"
+            raise MeshprepError(
+                f"kernel '{name_of(kernel)}' uses {what} of numba in "
+                f"'{function.__name__}', which runs Python: loops run on threads without "
+                "it, so compute that before the loop"
+            )
 
 
 @dataclass(frozen=True)
 class DeviceFunction:
-    """The body for one element, in CUDA C."""
+    """A kernel in CUDA C: the function for one element."""
 
-    name: str  # the function's name
-    # Its definition, ``__device__ void NAME(...)``, with what it needs before it: a pointer to
-    # ``dim`` values for each argument and index in the order of the loop, as a Python kernel has
-    # rows; ``const`` where it only reads.
+    name: str  # of the function
+    # The definition, ``__device__ void NAME(...)``, and all that it needs before it. Its
+    # parameters are pointers to ``dim`` values, one for each argument and index in the
+    # order of the loop, as a Python kernel has rows; ``const`` where it only reads.
     text: str
 
     def __post_init__(self) -> None:
@@ -271,4 +419,7 @@ class DeviceFunction:
 
 
 def name_of(function: DeviceFunction | Callable[..., None]) -> str:
-    return function.name if isinstance(function, DeviceFunction) else function.__name__
+    """The name of a kernel in Python or in CUDA C."""
+    if isinstance(function, DeviceFunction):
+        return function.name
+    return function.__name__

@@ -1,12 +1,14 @@
-"""Compiled loops on disk: found by the content of everything that went into them.
+"""Keeps compiled loops on disk, by a digest of all that they depend on.
 
-numba's own cache looks at the source of one function and so misses changed globals and helpers.
-Here the text of a loop lies in a folder named by a digest of the kernel with all it reaches,
-the options, the types and the versions: what changes gets another folder, and nothing is stale.
-numba then keeps its machine code beside that file, by processor and version.
+numba's own cache depends on the source of one function, and so misses changed globals and
+helpers. Here the text of a loop lies in a folder named by a digest of the kernel with all
+that it reaches, the options, the types and the versions: a change gives another folder, so
+that nothing is stale. numba then keeps its machine code beside that file, by processor and
+version.
 
-Machine code is run as it is. So it is taken only from folders that belong to the user and that
-nobody else can write to, and only where it is, byte for byte, what was sealed when it was made.
+Machine code is run as it is. So it is taken only from folders that belong to the user and
+to which no other user can write, and only where its bytes are those that were sealed when
+it was made.
 """
 
 import hashlib
@@ -14,85 +16,152 @@ import os
 import shutil
 import stat
 import sys
+import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .._numba import compiling
+from .._numba.installed import cache_beside_source, versions
 from ..errors import MeshprepWarning
 
+# The environment variable that names the folder.
 FOLDER = "MESHPREP_CACHE_DIR"
+# Loops, and notes, that are kept at most.
 MOST_KEPT = 400
-# The time of every source, in seconds since 1970.
-MADE = 1.0e9
+# The file with the digests of the machine code.
 SEAL = "seal"
+# Bytes that a disk must have room for; kernels take less each, and there are many.
+ROOM = 1 << 20
+# Why a folder takes no machine code in this process.
+_refused: dict[Path, str] = {}
+# The folder of notes, each an empty folder.
+NOTES = "checked"
 
 
 def root() -> Path | None:
-    """Where machine code is kept; None when ``MESHPREP_CACHE_DIR`` is set to nothing.
+    """The folder of machine code; None where none is kept.
 
-    That folder, or ``meshprep`` in ``NUMBA_CACHE_DIR``, ``XDG_CACHE_HOME`` or ``~/.cache``. None,
-    too, where the user has no home, as in some containers.
+    That is :func:`named_root`, if it takes files; otherwise a warning says once why not.
     """
-    given = os.environ.get(FOLDER)
-    if given is not None:
-        return Path(given) if given else None
-    named = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    place = named_root()
+    if place is not None and _takes_files(place):
+        return place
+    return None
+
+
+def _takes_files(place: Path) -> bool:
+    if place not in _tried:
+        _tried.add(place)
+        # Try once, with as much room as a loop needs.
+        try:
+            make_private(place)
+            with tempfile.TemporaryFile(dir=place) as file:
+                file.write(bytes(ROOM))
+        except OSError as error:
+            keep_nothing(place, error)
+    return place not in _refused
+
+
+_tried: set[Path] = set()
+
+
+def keep_nothing(place: Path, error: OSError) -> None:
+    """Keep machine code in memory only, from now on; warns that each run compiles anew."""
+    if place not in _refused:
+        _refused[place] = (error.strerror or str(error)).lower()
+        warnings.warn(
+            f"{place}: machine code cannot be kept there ({_refused[place]}), so each run "
+            f"compiles anew, which takes minutes: mend that, or set {FOLDER} to another "
+            "folder",
+            MeshprepWarning,
+            stacklevel=2,
+        )
+
+
+def why_nothing_is_kept() -> str:
+    """Why there is no :func:`root`, in a few words."""
+    place = named_root()
+    if place is None:
+        return f"{FOLDER} is empty"
+    return f"{place} takes no files ({_refused.get(place, 'unknown')})"
+
+
+def named_root() -> Path | None:
+    """The folder where machine code is to be kept.
+
+    That is ``MESHPREP_CACHE_DIR``, else ``meshprep`` in ``NUMBA_CACHE_DIR``,
+    ``XDG_CACHE_HOME`` or ``~/.cache``. None where ``MESHPREP_CACHE_DIR`` is empty, or the
+    user has no home, as in some containers.
+    """
+    # An empty variable keeps nothing.
+    own_folder = os.environ.get(FOLDER)
+    if own_folder is not None:
+        if own_folder:
+            return Path(own_folder)
+        return None
+    caches = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     try:
-        return Path(named or Path.home() / ".cache") / "meshprep"
+        return Path(caches or Path.home() / ".cache") / "meshprep"
     except RuntimeError:
         return None
 
 
 def folder() -> Path | None:
-    """Where compiled loops are kept; None when nothing is."""
+    """The folder of compiled loops; None where none are kept."""
     place = root()
-    return None if place is None else place / "loops"
+    if place is None:
+        return None
+    return place / "loops"
 
 
-def name_of(parts: Sequence[object]) -> str:
-    """The digest of what went into a loop, and of this runtime and its compiler."""
-    return hashlib.sha256(repr((versions(), _own_code(), *parts)).encode()).hexdigest()[:32]
+def digest_of(parts: Sequence[object]) -> str:
+    """The digest of all that a loop depends on, with this runtime and its compiler."""
+    content = repr((versions(), _own_code(), *parts))
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
 def module(name: str, text: str) -> ModuleType | None:
-    """A module with this text as its file, None where nothing can be kept.
+    """A module with this text as its file; None where none can be kept.
 
-    numba needs the file for its cache, and the module in ``sys.modules`` to load from it. What it
-    finds beside the file is as it was sealed.
+    numba needs the file for its cache, and the module in ``sys.modules`` to load from it.
+    The machine code beside the file is as it was sealed.
     """
-    place = folder()
-    if place is None:
+    loops = folder()
+    if loops is None:
         return None
-    if not (place / name).is_dir():
-        forget_oldest()
-    if (path := source(place / name, text)) is None:
+    if not (loops / name).is_dir():
+        forget_oldest(loops)
+    path = source(loops / name, text)
+    if path is None:
         return None
-    made = ModuleType(f"meshprep_loop_{name}")
-    made.__file__ = str(path)
-    sys.modules[made.__name__] = made
-    return made
+    loop_module = ModuleType(f"meshprep_loop_{name}")
+    loop_module.__file__ = str(path)
+    sys.modules[loop_module.__name__] = loop_module
+    return loop_module
 
 
 def source(place: Path, text: str) -> Path | None:
-    """A file with this text in its own folder, without unsealed code beside it; None for none."""
+    """A file with this text in a folder, without unsealed machine code beside it.
+
+    None where the folder takes no files, or is not the user's alone.
+    """
     path = place / "loop.py"
     try:
         if not path.is_file():
             write_whole(path, text.encode())
-        if path.stat().st_mtime != MADE:
-            # numba's index holds this time: machine code that comes from elsewhere fits
-            os.utime(path, (MADE, MADE))
+        compiling.date_source(path)
         if not os.access(place, os.W_OK) or not is_private(place):
             return None
-        code = place / "__pycache__"
+        code = place / compiling.MACHINE_CODE_FOLDER
         make_private(code)
         if not _is_sealed(place):
             with Lock(place):
-                # by now another process may have sealed what it was writing
+                # Another process may have sealed meanwhile what it was writing.
                 if not _is_sealed(place):
                     shutil.rmtree(code, ignore_errors=True)
     except OSError:
@@ -101,7 +170,7 @@ def source(place: Path, text: str) -> Path | None:
 
 
 def seal(place: Path) -> None:
-    """Write down what the machine code in a folder of :func:`source` is."""
+    """Write down the digests of the machine code in a folder of :func:`source`."""
     with suppress(OSError):
         write_whole(place / SEAL, _state(place))
 
@@ -116,54 +185,72 @@ def _is_sealed(place: Path) -> bool:
 
 def _state(place: Path) -> bytes:
     """The digest and name of each file of machine code."""
-    files = sorted((place / "__pycache__").glob("*.nb[ci]"))
+    folder_of_code = place / compiling.MACHINE_CODE_FOLDER
+    files = sorted(folder_of_code.glob(compiling.MACHINE_CODE_FILES))
     lines = (f"{hashlib.sha256(f.read_bytes()).hexdigest()} {f.name}\n" for f in files)
     return "".join(lines).encode()
 
 
-@contextmanager
-def beside_its_source() -> Iterator[None]:
-    """Let functions keep machine code beside their source, not in NUMBA_CACHE_DIR."""
-    import numba
-
-    config: Any = numba.config
-    before = config.CACHE_DIR
-    config.CACHE_DIR = ""
-    try:
-        yield
-    finally:
-        config.CACHE_DIR = before
-
-
 def compiled(
-    function: Any, signature: tuple[Any, ...], kept: ModuleType | None, options: dict[str, Any]
+    function: Any,
+    signature: tuple[Any, ...],
+    kept: ModuleType | None,
+    options: dict[str, Any],
 ) -> Any:
-    """The machine code of a function of a module for these types, from disk where it is there."""
+    """The machine code of a function for these types.
+
+    With the module ``kept`` of the function it is taken from disk, or written there.
+    """
     import numba
 
-    with beside_its_source():
-        made: Any = numba.jit(cache=kept is not None, **options)(function)
-    made.compile(signature)
-    if kept is not None and made.stats.cache_misses:
+    with cache_beside_source():
+        dispatcher: Any = numba.jit(cache=kept is not None, **options)(function)
+    try:
+        run = compiling.compiled_function(dispatcher, signature)
+    except OSError as error:
+        if kept is None:
+            raise
+        _cannot_keep(kept, error)
+        return compiled(function=function, signature=signature, kept=None, options=options)
+    if kept is not None and compiling.was_compiled(dispatcher):
         seal(Path(str(kept.__file__)).parent)
-    return made.overloads[signature].entry_point
+    return run
 
 
 def compiled_native(
     function: Any, signature: Any, kept: ModuleType | None, options: dict[str, Any]
 ) -> Any:
-    """The same for a function that is called by its address (numba's ``cfunc``)."""
+    """:func:`compiled` for a function that is called by its address (numba's ``cfunc``)."""
     import numba
 
-    with beside_its_source():
-        made: Any = numba.cfunc(signature, cache=kept is not None, **options)(function)
-    if kept is not None and not made.cache_hits:
+    try:
+        with cache_beside_source():
+            decorate: Any = numba.cfunc(signature, cache=kept is not None, **options)
+            native: Any = decorate(function)
+    except OSError as error:
+        if kept is None:
+            raise
+        _cannot_keep(kept, error)
+        return compiled_native(
+            function=function, signature=signature, kept=None, options=options
+        )
+    # New code on disk gets a digest, by which damage is seen later.
+    if kept is not None and not compiling.came_from_disk(native):
         seal(Path(str(kept.__file__)).parent)
-    return made
+    return native
+
+
+def _cannot_keep(kept: ModuleType, error: OSError) -> None:
+    """Go on without the disk, which did not take the machine code."""
+    place = named_root() or Path(str(kept.__file__)).parent
+    keep_nothing(place, error)
 
 
 class Lock:
-    """Keeps other processes out of a folder until the context ends, where locks are known."""
+    """Keeps other processes out of a folder until the context ends.
+
+    Does nothing where the system has no such locks.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -184,30 +271,54 @@ class Lock:
 
 
 def forget(made: ModuleType) -> None:
-    """Remove what is kept for a module of :func:`module`: the next process makes it anew."""
+    """Remove the folder of a module of :func:`module`; the next process makes it anew."""
     shutil.rmtree(Path(str(made.__file__)).parent, ignore_errors=True)
 
 
-def forget_oldest() -> None:
-    """Keep the cache small: the loops that were compiled longest ago go first."""
-    place = folder()
+def is_noted(name: str) -> bool:
+    """True for a name that :func:`note` has noted, in this process or an earlier one."""
+    place = root()
+    return place is not None and (place / NOTES / name).is_dir()
+
+
+def note(name: str) -> None:
+    """Note a name on disk, where anything is kept there."""
+    place = root()
+    if place is not None:
+        with suppress(OSError):
+            make_private(place / NOTES / name)
+            forget_oldest(place / NOTES)
+
+
+def forget_oldest(place: Path | None) -> None:
+    """Remove all folders from a folder of the cache but the newest."""
+    if place is None:
+        return
     try:
-        found = sorted(place.iterdir(), key=lambda p: p.stat().st_mtime) if place else []
+        folders = sorted(place.iterdir(), key=lambda p: p.stat().st_mtime)
     except OSError:
         return
-    for old in found[:-MOST_KEPT]:
+    for old in folders[:-MOST_KEPT]:
         shutil.rmtree(old, ignore_errors=True)
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Whole or not at all, also where the power fails; two processes write the same."""
+    """Write a file whole or not at all, also where the power fails.
+
+    Processes may write it at the same time, with the same content.
+    """
     make_private(path.parent)
     temporary = path.with_name(f".{os.getpid()}.{id(content)}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        # Write beside it, wait for the disk, then take the name in one step.
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def make_private(place: Path) -> None:
@@ -218,13 +329,17 @@ def make_private(place: Path) -> None:
 
 
 def is_private(place: Path) -> bool:
-    """Whether a folder below :func:`root` is the user's alone; warns once if not."""
-    top = root()
+    """True for a folder that is the user's alone; else warns once.
+
+    Folders above are checked up to :func:`named_root`.
+    """
+    top = named_root()
     for path in (place, *place.parents):
         with suppress(FileNotFoundError):
-            found = path.stat()
-            own = not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
-            shared = os.name == "posix" and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            status = path.stat()
+            # Machine code that others could have written would run as the user.
+            own = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+            shared = os.name == "posix" and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
             if not own or shared:
                 _warn_of(path)
                 return False
@@ -243,24 +358,6 @@ def _warn_of(path: Path) -> None:
     )
 
 
-@cache
-def versions() -> tuple[str, ...]:
-    """Python and the compiler."""
-    import llvmlite
-    import numba
-    import numpy as np
-
-    return (sys.version, np.__version__, numba.__version__, llvmlite.__version__)
-
-
-def processor() -> str:
-    """The processor that is compiled for: this one, or that of ``NUMBA_CPU_NAME``."""
-    from llvmlite import binding
-    from numba.core import config
-
-    return str(getattr(config, "CPU_NAME", None) or binding.get_host_cpu_name())
-
-
 def compiled_for(cpu: str) -> str:
     """Python, the compiler and a processor, as the name of a folder of machine code."""
     _, numpy, numba, llvmlite = versions()
@@ -271,10 +368,15 @@ def compiled_for(cpu: str) -> str:
 
 @cache
 def _own_code() -> tuple[str, ...]:
-    """The code of this runtime that ends up inside a loop."""
-    here = Path(__file__).parent
-    own = [
-        (here / f"{n}.py").read_bytes()
-        for n in ("../cpu/build", "analysis", "../cpu/source/vectors")
-    ]
+    """Digests of the modules of this runtime whose code becomes part of a loop."""
+    names = (
+        "analysis",
+        "../_numba/compiling",
+        "../_numba/lowering",
+        "../cpu/build",
+        "../cpu/array_facts",
+        "../cpu/source/vectors",
+    )
+    room = Path(__file__).parent
+    own = [(room / f"{name}.py").read_bytes() for name in names]
     return tuple(hashlib.sha256(content).hexdigest() for content in own)

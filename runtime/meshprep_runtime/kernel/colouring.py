@@ -1,6 +1,5 @@
 """Colours of a whole set, for the strategies that use neither blocks nor atomics."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numba
@@ -8,57 +7,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..plan import LoopPlan
+from ..plan.conflicts import written_columns
 
 
 def colour_elements(plan: LoopPlan) -> NDArray[np.int32]:
-    """Colour of each element: two that write one point through maps get different ones.
+    """A colour for each element; elements that write a common point get different colours.
 
     First-fit in storage order with bit masks, 64 colours a round [G10 section 9.1].
-    O(elements written columns), once more for each further 64 colours.
+    O(elements x written columns) for each round.
     """
     n = plan.sizes[plan.loop.over]
-    columns, n_points = written_columns(plan)
+    columns, n_points = written_columns(plan.loop, plan.maps, plan.sizes)
     colour = np.full(n, -1, np.int32)
     first_fit(columns, n_points, colour)
     return colour
 
 
-def written_columns(plan: LoopPlan) -> tuple[NDArray[np.int32], int]:
-    """The (n, k) columns that the loop writes through, all sets stacked, and the points."""
-    start, total = _stacked(plan)
-    found = [
-        plan.maps[name].table[:, list(columns)] + np.int32(start[plan.maps[name].to_set])
-        for name, columns in plan.loop.conflict_columns.items()
-    ]
-    none = np.zeros((plan.sizes[plan.loop.over], 0), np.int32)
-    return np.concatenate([none, *found], axis=1), total
-
-
-def _stacked(plan: LoopPlan) -> tuple[Mapping[str, int], int]:
-    """Where the points of each set that is written begin, and how many there are."""
-    start, total = {}, 0
-    for name in plan.loop.conflict_columns:
-        to_set = plan.maps[name].to_set
-        if to_set not in start:
-            start[to_set] = total
-            total += plan.sizes[to_set]
-    return start, total
-
-
 @numba.njit(cache=True)
 def first_fit(columns: NDArray[Any], n_points: int, colour: NDArray[Any]) -> None:
-    """Fill in ``colour``, which is -1 everywhere. O(n k) a round of 64 colours."""
-    base, left = 0, True
+    """Fill in ``colour``, which is -1 everywhere. O(n k) for a round of 64 colours."""
+    base = 0
+    left = True
     while left:
         left = False
-        taken = np.zeros(n_points, np.uint64)
+        # Bit ``c`` of a point: an element that writes it has colour ``base + c``.
+        colours_of_point = np.zeros(n_points, np.uint64)
         for e in range(columns.shape[0]):
             if colour[e] >= 0:
                 continue
             mask = np.uint64(0)
             for p in columns[e]:
-                mask |= taken[p]
+                mask |= colours_of_point[p]
             if mask == np.uint64(0xFFFFFFFFFFFFFFFF):
+                # All colours of this round are taken.
                 left = True
                 continue
             c = 0
@@ -66,16 +47,18 @@ def first_fit(columns: NDArray[Any], n_points: int, colour: NDArray[Any]) -> Non
                 c += 1
             colour[e] = base + c
             for p in columns[e]:
-                taken[p] |= np.uint64(1) << np.uint64(c)
+                colours_of_point[p] |= np.uint64(1) << np.uint64(c)
         base += 64
 
 
 @numba.njit(cache=True)
-def first_fit_rows(row_ptr: NDArray[np.integer], columns: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The lowest colour that no neighbour before has, row after row. O(nonzeros)."""
+def first_fit_rows(
+    row_ptr: NDArray[np.integer], columns: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """For each row the lowest colour that no neighbour has so far. O(nonzeros)."""
     rows = row_ptr.size - 1
     colour = np.full(rows, -1, np.int32)
-    # the last row that a neighbour of which has the colour
+    # By colour, the last row that has a neighbour of this colour.
     taken_by = np.full(rows + 1, -1, np.int32)
     for i in range(rows):
         for j in range(row_ptr[i], row_ptr[i + 1]):

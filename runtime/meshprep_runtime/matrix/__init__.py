@@ -15,12 +15,21 @@ if TYPE_CHECKING:
     from .solve import ColouredSsor, Jacobi, cg
     from .stores import CsrMatrix, LocalMatrices
 
+# The module of each name.
 _HOME = {
-    **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
-    **dict.fromkeys(("PartAssembly", "PartProduct", "dot_on"), "parts"),
-    **{"BatchSums": "batch", "Product": "products", "to_gpu": "cuda_products"},
-    **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),
-    **dict.fromkeys(("CsrMatrix", "LocalMatrices"), "stores"),
+    "Assembly": "assemble",
+    "BatchSums": "batch",
+    "ColouredSsor": "solve",
+    "CsrMatrix": "stores",
+    "Jacobi": "solve",
+    "LocalMatrices": "stores",
+    "PartAssembly": "parts",
+    "PartProduct": "parts",
+    "Product": "products",
+    "cg": "solve",
+    "dot_on": "parts",
+    "to_gpu": "cuda_products",
+    "zero_rows_and_columns": "assemble",
 }
 
 __all__ = [

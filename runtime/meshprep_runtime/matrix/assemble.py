@@ -1,4 +1,4 @@
-"""Assembly: a loop over the elements computes their matrices and adds them up [R14 3.2.3, 4.1]."""
+"""Assembly of a matrix by a loop that adds up matrices of elements [R14 3.2.3, 4.1]."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,22 +20,23 @@ from .stores import CsrMatrix, LocalMatrices, Store
 
 
 class Assembly:
-    """A loop that assembles its matrix, to be called with the arrays of its other arguments.
+    """A loop that assembles a matrix; it is called with the arrays of its other arguments.
 
     Parameters
     ----------
     kernel : function
-        As of a :class:`ParLoop`. For the matrix it has one parameter: the matrix of the element,
-        row after row, to which it adds; it starts from zero.
+        As of a :class:`ParLoop`. For the matrix it has one parameter: the matrix of the
+        element, row after row, to which it adds; it starts from zero.
     plan : LoopPlan
-        Of a loop that adds to one matrix.
+        The plan of a loop that adds to one matrix.
     store : {"csr", "local"}
-        ``"local"``: the matrices of the elements are stored as they are, without a race or a sum.
+        ``"csr"``: compressed rows. ``"local"``: the matrices of the elements are stored as
+        they are, without a race or a sum.
     strategy : str, optional
-        How elements that share an entry are kept apart: as of :class:`ParLoop`; None takes
-        ``"auto"``. ``"two-step"``: matrices of the elements first, then every entry sums what is
-        added to it, in the order of the elements; the order is found once and kept. ``"local"``
-        needs neither.
+        How elements that share an entry are kept apart, as of :class:`ParLoop`; None takes
+        ``"auto"``. ``"two-step"``: the matrices of the elements first, then every entry
+        sums its increments in the order of the elements; the order is found once and kept.
+        Store ``"local"`` needs neither.
     boundscheck, fastmath : bool
         As of a ParLoop.
 
@@ -65,6 +66,14 @@ class Assembly:
         boundscheck: bool = False,
         fastmath: bool = False,
     ) -> None:
+        """Check the loop, and make it; nothing is compiled yet.
+
+        Parameters and errors are those of the class.
+
+        Notes
+        -----
+        O(map entries), as a ParLoop; with store ``"csr"`` the pattern is that of the plan.
+        """
         if len(plan.loop.matrices) != 1:
             raise MeshprepError(
                 f"loop '{plan.loop.name}' adds to {len(plan.loop.matrices)} matrices: "
@@ -73,28 +82,50 @@ class Assembly:
         check_choice("store", store, STORES)
         self._arg = plan.loop.matrices[0]
         if self._arg.name not in plan.matrices:
-            raise MeshprepError(f"loop '{plan.loop.name}': its plan has no matrix to assemble")
+            raise MeshprepError(
+                f"loop '{plan.loop.name}': its plan has no matrix to assemble"
+            )
         self.matrix = plan.matrices[self._arg.name]
-        stored = replace(plan, matrices={}) if store == "local" else plan
+        # A loop without its matrix stores the matrices of the elements.
+        loop_plan = replace(plan, matrices={}) if store == "local" else plan
         self._empty = STORES[store](plan, self._arg)
-        make = partial(ParLoop, kernel, stored, boundscheck=boundscheck, fastmath=fastmath)
-        # On the host the second step of this one is empty; on a GPU it runs no loop with matrices.
-        apart = store == "local" and not isinstance(kernel, DeviceFunction)
-        self.loop = make(strategy=strategy or ("two-step" if apart else AUTO))
-        self._there = make() if apart and not strategy else self.loop
+        make_loop = partial(
+            ParLoop, kernel, loop_plan, boundscheck=boundscheck, fastmath=fastmath
+        )
+        # On the host "two-step" writes matrices of elements, and has no second step. On a
+        # GPU it cannot run loops with matrices.
+        local_on_host = store == "local" and not isinstance(kernel, DeviceFunction)
+        default_strategy = "two-step" if local_on_host else AUTO
+        self.loop = make_loop(strategy=strategy or default_strategy)
+        self._loop_on_gpu = self.loop
+        if local_on_host and not strategy:
+            self._loop_on_gpu = make_loop()
 
     def __call__(self, /, **arrays: Any) -> Store:
-        """The matrix of these arrays, in new memory; the arrays are those of a ParLoop.
+        """Assemble the matrix from these arrays, in new memory.
 
-        On a GPU, where they lie there: its values are an array of the GPU.
+        Parameters
+        ----------
+        **arrays : NumPy or CuPy arrays
+            As of a ParLoop, without the matrix.
+
+        Returns
+        -------
+        CsrMatrix or LocalMatrices
+            Where the arrays lie on a GPU, its values are an array of the GPU.
         """
-        there = any(map(on_device, arrays.values()))
-        made, added = self._zeros(there)
-        (self._there if there else self.loop)(**arrays, **added)
-        return made
+        on_gpu = any(map(on_device, arrays.values()))
+        matrix, values_argument = self._zeros(on_gpu)
+        if on_gpu:
+            self._loop_on_gpu(**arrays, **values_argument)
+        else:
+            self.loop(**arrays, **values_argument)
+        return matrix
 
     def check_access(self, most: int = 1000, /, **arrays: Any) -> None:
-        """Check that the kernel only adds to its matrix, as :meth:`ParLoop.check_access` does.
+        """Check the accesses of the kernel, as :meth:`ParLoop.check_access` does.
+
+        Above all, the kernel must only add to its matrix.
 
         Parameters
         ----------
@@ -108,60 +139,74 @@ class Assembly:
         MeshprepError
             Naming the first element, argument and component that is wrong.
         """
-        self.loop.check_access(most, **arrays, **self._zeros()[1])
+        _, values_argument = self._zeros()
+        self.loop.check_access(most, **arrays, **values_argument)
 
-    def _zeros(self, there: bool = False) -> tuple[Store, dict[str, Any]]:
-        """A new matrix of zeros, and its values as the argument of the loop."""
-        empty, zeros = self._empty.values, current().zeros if there else np.zeros
-        made = replace(self._empty, values=zeros(empty.shape, empty.dtype))
-        return made, {self._arg.name: made.values}
+    def _zeros(self, on_gpu: bool = False) -> tuple[Store, dict[str, Any]]:
+        """A new matrix of zeros, and its values as an argument of the loop."""
+        empty = self._empty.values
+        zeros = current().zeros if on_gpu else np.zeros
+        matrix = replace(self._empty, values=zeros(empty.shape, empty.dtype))
+        return matrix, {self._arg.name: matrix.values}
 
 
-def _local(plan: LoopPlan, arg: Arg) -> LocalMatrices:
-    """Room for the matrices of the elements."""
-    matrix, table = plan.matrices[arg.name], plan.maps[str(arg.map)].table
+def _empty_csr(plan: LoopPlan, arg: Arg) -> CsrMatrix:
+    """A matrix of zeros in compressed rows."""
+    return plan.matrices[arg.name].csr(arg.dtype)
+
+
+def _empty_local(plan: LoopPlan, arg: Arg) -> LocalMatrices:
+    """Matrices of zeros for all elements."""
+    matrix = plan.matrices[arg.name]
+    table = plan.maps[str(arg.map)].table
     if arg.columns != arg.map:
-        raise MeshprepError(f"matrix '{arg.name}' has other rows than columns: use store 'csr'")
+        raise MeshprepError(
+            f"matrix '{arg.name}' has other rows than columns: use store 'csr'"
+        )
     values = np.zeros((len(table), table.shape[1] ** 2), arg.dtype)
-    return LocalMatrices(values, matrix.row_of[table], False, matrix.shape[0])
+    return LocalMatrices(
+        values=values, dofs=matrix.row_of[table], symmetric=False, n_rows=matrix.shape[0]
+    )
 
 
 # A matrix of zeros, by the name of its store.
 STORES: dict[str, Callable[[LoopPlan, Arg], Store]] = {
-    "csr": lambda plan, arg: plan.matrices[arg.name].csr(arg.dtype),
-    "local": _local,
+    "csr": _empty_csr,
+    "local": _empty_local,
 }
 
 
 def zero_rows_and_columns(
     matrix: CsrMatrix, load: NDArray[Any], rows: ArrayLike, values: ArrayLike = 0.0
 ) -> tuple[CsrMatrix, NDArray[Any]]:
-    """Prescribe values of some unknowns: their rows and columns become those of the identity.
+    """Prescribe values of some unknowns.
+
+    Their rows and columns become those of the identity.
 
     Parameters
     ----------
     matrix : CsrMatrix
-        Row ``i`` is that of the unknown of column ``i``. On ranks that of a ``PartAssembly``, which
-        has columns of other ranks' unknowns, too.
+        Row ``i`` and column ``i`` belong to the same unknown. On ranks the matrix of a
+        ``PartAssembly``, which also has columns of other ranks' unknowns.
     load : (n,) array
-        The right-hand side of its rows.
+        The right-hand side.
     rows : (k,) integers
         The unknowns; on ranks also those of other ranks.
     values : (k,) array or a number
-        What they are to be.
+        The values of these unknowns.
 
     Returns
     -------
     matrix : CsrMatrix
-        Symmetric where it was; it shares the pattern of the one given.
+        Symmetric where it was; on the same pattern.
     load : (n,) array
-        Less what the columns contributed; the values themselves in ``rows``.
+        Without the contributions of the columns; in ``rows`` the values themselves.
 
     Raises
     ------
     MeshprepError
-        Where a row has no diagonal entry, or is none of the matrix: -1, as ``row_of`` has it; for a
-        load of whole numbers, or of another shape.
+        For a row without a diagonal entry; for a number that is no row of the matrix, such
+        as -1 of ``row_of``; for a load of whole numbers, or of another shape.
 
     Notes
     -----
@@ -172,17 +217,24 @@ def zero_rows_and_columns(
         raise MeshprepError(
             f"load is {load.dtype} of shape {load.shape}, must be f4 or f8 of shape ({n},)"
         )
-    fixed, known = np.zeros(columns, np.bool_), np.zeros(columns, load.dtype)
+    # The unknowns that are prescribed, and their values.
+    fixed = np.zeros(columns, np.bool_)
+    prescribed = np.zeros(columns, load.dtype)
     numbers = as_indices(rows, "rows")
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < columns:
         raise MeshprepError(f"rows has a number outside 0..{columns - 1}")
-    fixed[numbers], known[numbers] = True, values
+    fixed[numbers] = True
+    prescribed[numbers] = values
+    # Move the columns to the right-hand side, and put the identity in their place.
     row = rows_of_entries(matrix.row_ptr)
-    moved = np.bincount(row, matrix.values * known[matrix.columns], minlength=n)
+    moved = np.bincount(row, matrix.values * prescribed[matrix.columns], minlength=n)
     diagonal = row == matrix.columns
     if np.count_nonzero(diagonal & fixed[row]) != np.count_nonzero(fixed[:n]):
-        raise MeshprepError("a prescribed row has no diagonal entry in the pattern of the matrix")
-    kept = ~(fixed[row] | fixed[matrix.columns])
-    new = np.where(kept, matrix.values, diagonal & fixed[row]).astype(matrix.values.dtype)
-    changed = np.where(fixed[:n], known[:n], load - moved).astype(load.dtype)
-    return replace(matrix, values=new), changed
+        raise MeshprepError(
+            "a prescribed row has no diagonal entry in the pattern of the matrix"
+        )
+    is_free = ~(fixed[row] | fixed[matrix.columns])
+    new_values = np.where(is_free, matrix.values, diagonal & fixed[row])
+    new_load = np.where(fixed[:n], prescribed[:n], load - moved)
+    new_matrix = replace(matrix, values=new_values.astype(matrix.values.dtype))
+    return new_matrix, new_load.astype(load.dtype)

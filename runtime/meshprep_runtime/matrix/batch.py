@@ -1,4 +1,4 @@
-"""Entries of all elements at once: sorted once, summed as often as there are new values [K11]."""
+"""Sums entries of all elements at once, in an order that is found once [K11]."""
 
 from typing import Any
 
@@ -6,19 +6,19 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MeshprepError
+from ..errors import MeshprepError, import_package
 
-# In NumPy's letters.
+# Dtypes that numba adds, by NumPy's letters.
 DTYPES = "?bhilqBHILQfdFD"
 
 
 class BatchSums:
-    """Adds up what goes to one place, with an order that is found once.
+    """Sums values by place, in an order that is found once.
 
     Parameters
     ----------
     place : array of integers
-        Where each value is added, flat; -1 for one that is left out.
+        The place to which each value is added; -1 for a value that is left out.
     n_places : int
 
     Raises
@@ -28,8 +28,9 @@ class BatchSums:
 
     Notes
     -----
-    O(n log n) when it is made, 4 or 8 bytes a value. Values are summed in the order of ``place``,
-    on one thread; numba compiles for each dtype at the first call, and keeps it on disk.
+    O(n log n) when it is made, 4 or 8 bytes a value. Values are summed in the order
+    of ``place``, on one thread; numba compiles for each dtype at the first call, and keeps
+    it on disk.
 
     Examples
     --------
@@ -41,31 +42,46 @@ class BatchSums:
     """
 
     def __init__(self, place: NDArray[np.integer], n_places: int) -> None:
+        """Sort the places, once: parameters and errors are those of the class.
+
+        Notes
+        -----
+        O(n log n) for n values.
+        """
         flat = place.reshape(-1)
         whole = flat.dtype.kind in "iu" or not flat.size
-        if not whole or (flat.size and not -1 <= int(flat.min()) <= int(flat.max()) < n_places):
-            raise MeshprepError(f"BatchSums: places must be whole numbers in -1..{n_places - 1}")
+        if not whole or (
+            flat.size and not -1 <= int(flat.min()) <= int(flat.max()) < n_places
+        ):
+            raise MeshprepError(
+                f"BatchSums: places must be whole numbers in -1..{n_places - 1}"
+            )
         self._size = flat.size
         left_out = np.count_nonzero(flat < 0)
         order = np.argsort(flat, kind="stable")[left_out:]
-        # half the bytes to read at every call
-        self._order = order.astype(np.int32) if flat.size <= np.iinfo(np.int32).max else order
-        # those that are left out come first
+        # Half the bytes to read in every call, where 32 bits suffice.
+        self._order: NDArray[Any] = order
+        if flat.size <= np.iinfo(np.int32).max:
+            self._order = order.astype(np.int32)
+        # Values that are left out come first.
         count = np.bincount(flat.astype(np.int64) + 1, minlength=n_places + 1)
         self._offset = np.cumsum(count) - left_out
+        # Copies of both, by the number of the GPU.
+        self._on_device: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The sums of these values, which lie as ``place`` does.
+        """Sum values, which are in the order of ``place``.
 
         Parameters
         ----------
-        values : array
-            C-contiguous, of the size of ``place``.
+        values : array of NumPy or CuPy
+            Of the size of ``place``.
 
         Returns
         -------
         (n_places,) array
-            0 where nothing is added. O(n).
+            The sums, on the same device; 0 for a place without values. The same bits on a
+            CPU and on a GPU, where a thread sums each place. O(n).
 
         Raises
         ------
@@ -74,16 +90,51 @@ class BatchSums:
         """
         if values.size != self._size:
             raise MeshprepError(
-                f"values has shape {values.shape}, must have {self._size} values: one a place"
+                f"values has shape {values.shape}, must have {self._size} values: one a "
+                "place"
             )
+        if hasattr(values, "__cuda_array_interface__"):
+            sums: NDArray[Any] = self._sums_on_gpu(values)
+            return sums
         if values.dtype.char not in DTYPES or not values.dtype.isnative:
             raise MeshprepError(
-                f"values has dtype {values.dtype}: pass bools, whole numbers, or floats or complex "
-                "numbers of single or double precision, in this machine's byte order"
+                f"values has dtype {values.dtype}: pass bools, whole numbers, or floats or "
+                "complex numbers of single or double precision, in this machine's byte "
+                "order"
             )
         total = np.zeros(self._offset.size - 1, values.dtype)
-        _add_up(self._order, self._offset, np.ascontiguousarray(values).reshape(-1), total)
+        _add_up(
+            order=self._order,
+            offset=self._offset,
+            values=np.ascontiguousarray(values).reshape(-1),
+            total=total,
+        )
         return total
+
+    def _sums_on_gpu(self, values: Any) -> Any:
+        """The sums of a CuPy array: a thread for each place, without atomics."""
+        cupy = import_package("cupy", "sums on a GPU need CuPy: pip install cupy-cuda13x")
+        add_up = cupy.ElementwiseKernel(
+            "raw T values, raw I order, int64 begin, int64 end",
+            "T total",
+            """
+            T sum_at_place = 0;
+            for (long long i = begin; i < end; ++i) {
+                sum_at_place += values[order[i]];
+            }
+            total = sum_at_place;
+            """,
+            "meshprep_sums_by_place",
+        )
+        # Keep the order on each device that has been used.
+        device = cupy.cuda.Device().id
+        if device not in self._on_device:
+            self._on_device[device] = (
+                cupy.asarray(self._order),
+                cupy.asarray(self._offset, dtype=cupy.int64),
+            )
+        order, offset = self._on_device[device]
+        return add_up(values.reshape(-1), order, offset[:-1], offset[1:])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -91,7 +142,7 @@ def _add_up(
     order: NDArray[Any], offset: NDArray[Any], values: NDArray[Any], total: NDArray[Any]
 ) -> None:
     for p in range(total.size):
-        found = total[p]
+        sum_at_place = total[p]
         for i in range(offset[p], offset[p + 1]):
-            found += values[order[i]]
-        total[p] = found
+            sum_at_place += values[order[i]]
+        total[p] = sum_at_place

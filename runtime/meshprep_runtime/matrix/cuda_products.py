@@ -1,4 +1,4 @@
-"""Products and sweeps as CUDA C: texts with their arrays and launches, for the runners of loops."""
+"""Products and sweeps as programs in CUDA C, with their arrays and launches."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,85 +26,137 @@ from .code import check_blocks
 from .cuda_text import MOST_BLOCK, CsrThreads, fixed_rule
 from .stores import CsrMatrix, LocalMatrices, MatrixStore, Store, check_matrix, check_store
 
+# Threads of a block, in kernels over rows.
 ROW_THREADS = 256
 S = TypeVar("S", bound=MatrixStore)
 
 
 def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaProgram:
-    """The CUDA C of ``y = A x`` for compressed rows [R14 4.5]; the values are an argument.
+    """The program of ``y = A x`` for compressed rows [R14 4.5]; the values are an argument.
 
-    Raises MeshprepError for a matrix whose arrays do not fit. The text depends on ``coop`` and the
-    types alone.
-
-    ``threads`` is None for the fixed rule's.
+    ``threads`` is None for those of the fixed rule. Raises MeshprepError for a matrix whose
+    arrays do not fit. The text depends only on ``coop`` and the types.
     """
     check_matrix(matrix)
     rows = matrix.shape[0]
-    chosen = fixed_rule(rows, matrix.values.size) if threads is None else threads
-    kind = C_TYPES[matrix.values.dtype.str[1:]]
-    arrays = {"row_ptr": matrix.row_ptr, "columns": matrix.columns}
-    body, sizes = cuda_text.csr_rows(kind, chosen.coop), {"rows": rows, "repeat": chosen.repeat}
-    launches = _one_launch(chosen.blocks(rows))
-    return _kernel(matrix, "meshprep_csr", body, arrays, sizes, (chosen.block_size, launches))
+    if threads is None:
+        threads = fixed_rule(rows, matrix.values.size)
+    c_type = C_TYPES[matrix.values.dtype.str[1:]]
+    return _matrix_program(
+        matrix=matrix,
+        name="meshprep_csr",
+        body=cuda_text.csr_rows_body(c_type, threads.coop),
+        arrays={"row_ptr": matrix.row_ptr, "columns": matrix.columns},
+        sizes={"rows": rows, "repeat": threads.repeat},
+        threads=threads.block_size,
+        launches=_one_launch(threads.blocks(rows)),
+    )
 
 
-def local_program(matrix: LocalMatrices, plan: LoopPlan, variant: str | None = None) -> CudaProgram:
-    """The CUDA C of ``y = A x`` for matrices of elements: a thread an element.
+def local_program(
+    matrix: LocalMatrices, plan: LoopPlan, variant: str | None = None
+) -> CudaProgram:
+    """The program of ``y = A x`` for matrices of elements, with a thread for each element.
 
-    Raises MeshprepError for a matrix whose arrays do not fit, colours that do not fit the dofs, and
-    blocks that are too large for a GPU. Matrices and dofs are copied, entry by entry of all
-    elements, in the order of the blocks. ``plan`` is of a loop over the elements that adds to the
-    dofs: blocks of one colour are one launch, threads of one colour add at once.
+    ``plan`` is the plan of a loop over the elements that adds to the dofs: blocks of a
+    colour are a launch, threads of a colour add at once. Matrices and dofs are copied,
+    entry by entry of all elements, in the order of the blocks.
+
+    Raises MeshprepError for a matrix whose arrays do not fit, colours that do not fit the
+    dofs, and blocks that are too large for a GPU.
     """
     check_matrix(matrix)
     blocks = plan.variant(variant)
     check_blocks(matrix, blocks)
     if blocks.block_size > MOST_THREADS:
         raise MeshprepError(
-            f"blocks of up to {blocks.block_size} elements: a GPU has at most {MOST_THREADS} "
-            "threads a block; take another variant"
+            f"blocks of up to {blocks.block_size} elements: a GPU has at most "
+            f"{MOST_THREADS} threads a block; take another variant"
         )
     elements, n = matrix.dofs.shape
-    kind = C_TYPES[matrix.values.dtype.str[1:]]
-    text = cuda_text.symmetric_elements if matrix.symmetric else cuda_text.local_elements
-    threads = -(-max(blocks.block_size, 1) // WARP) * WARP
-    ends = blocks.block_colour_offset.tolist()
-    launches = tuple(Launch(b - a, a, b, a) for a, b in pairwise(ends) if b > a)
-    found: dict[str, NDArray[Any]] = {
+    # Both kernels have the same sizes: a device keeps one set of numbers for them.
+    sizes = {"rows": matrix.n_rows, "elements": elements}
+    # First a kernel sets y to zero: elements add to it.
+    zero = _matrix_program(
+        matrix=matrix,
+        name="meshprep_zero",
+        body=cuda_text.zero_body(),
+        arrays={},
+        sizes=sizes,
+        threads=ROW_THREADS,
+        launches=_one_launch(-(-matrix.n_rows // ROW_THREADS)),
+    )
+    c_type = C_TYPES[matrix.values.dtype.str[1:]]
+    if matrix.symmetric:
+        body = cuda_text.symmetric_elements_body(c_type, n)
+    else:
+        body = cuda_text.local_elements_body(c_type, n)
+    # Entry by entry of all elements, neighbouring threads read neighbouring values.
+    values = blocks.by_place(matrix.to_host().values)
+    arrays: dict[str, NDArray[Any]] = {
         "block_order": blocks.block_order,
         "block_offset": blocks.block_offset,
         "thread_colour": blocks.thread_colour,
         "thread_colours": blocks.thread_colours,
         "dofs": np.ascontiguousarray(blocks.by_place(matrix.dofs).T).reshape(-1),
-        "values": np.ascontiguousarray(blocks.by_place(matrix.to_host().values).T).reshape(-1),
+        "values": np.ascontiguousarray(values.T).reshape(-1),
     }
-    # a device keeps one set of numbers for both kernels
-    sizes = {"rows": matrix.n_rows, "elements": elements}
-    over = (ROW_THREADS, _one_launch(-(-matrix.n_rows // ROW_THREADS)))
-    zero = _kernel(matrix, "meshprep_zero", cuda_text.zero(), {}, sizes, over)
-    body, way = text(kind, n), (threads, launches)
-    add = _kernel(matrix, "meshprep_local", body, found, sizes, way, bound=threads)
+    # Then a launch for each block colour: blocks of a colour share no dof.
+    threads = -(-max(blocks.block_size, 1) // WARP) * WARP
+    launches = []
+    for first, last in pairwise(blocks.block_colour_offset.tolist()):
+        if last > first:
+            launches.append(Launch(blocks=last - first, first=first, last=last, part=first))
+    add = _matrix_program(
+        matrix=matrix,
+        name="meshprep_local",
+        body=body,
+        arrays=arrays,
+        sizes=sizes,
+        threads=threads,
+        launches=tuple(launches),
+        most_threads=threads,
+    )
     return replace(zero, then=(add,))
 
 
 def sweep_program(
     matrix: CsrMatrix, colour: NDArray[np.integer], inverse: NDArray[Any], *, backward: bool
 ) -> CudaProgram:
-    """The CUDA C of a sweep over the rows, colour by colour [R14 Algorithm 6].
+    """The program of a sweep over the rows, colour by colour [R14 Algorithm 6].
 
-    ``colour`` are those of rows, of which no two of one colour see each other, and ``inverse`` is
-    one over the diagonal; ``backward`` takes the last colour first. y is to be zero before.
+    ``colour`` has the colour of each row; rows of a colour are not coupled to each other.
+    ``inverse`` is one over the diagonal; ``backward`` takes the last colour first. y is to
+    be zero before.
     """
     rows = matrix.shape[0]
+    # Several threads share a row, as in a product.
     coop = fixed_rule(rows, matrix.columns.size).coop
-    groups, ends = ROW_THREADS // coop, offsets_of(np.bincount(colour, minlength=1)).tolist()
-    launches = [Launch(-(-(b - a) // groups), a, b, 0) for a, b in pairwise(ends) if b > a]
-    arrays: dict[str, NDArray[Any]] = {"row_ptr": matrix.row_ptr, "columns": matrix.columns}
-    arrays["by_colour"] = np.argsort(colour, kind="stable").astype(np.int32)
-    arrays["inverse"] = inverse
-    body = cuda_text.sweep_rows(C_TYPES[matrix.values.dtype.str[1:]], coop)
-    way = (ROW_THREADS, tuple(launches[::-1] if backward else launches))
-    return _kernel(matrix, "meshprep_sweep", body, arrays, {}, way)
+    rows_of_block = ROW_THREADS // coop
+    ends = offsets_of(np.bincount(colour, minlength=1)).tolist()
+    # A launch for each colour: its rows need the values of the colours before.
+    launches = []
+    for first, last in pairwise(ends):
+        if last > first:
+            blocks = -(-(last - first) // rows_of_block)
+            launches.append(Launch(blocks=blocks, first=first, last=last, part=0))
+    if backward:
+        launches.reverse()
+    arrays: dict[str, NDArray[Any]] = {
+        "row_ptr": matrix.row_ptr,
+        "columns": matrix.columns,
+        "by_colour": np.argsort(colour, kind="stable").astype(np.int32),
+        "inverse": inverse,
+    }
+    return _matrix_program(
+        matrix=matrix,
+        name="meshprep_sweep",
+        body=cuda_text.sweep_rows_body(C_TYPES[matrix.values.dtype.str[1:]], coop),
+        arrays=arrays,
+        sizes={},
+        threads=ROW_THREADS,
+        launches=tuple(launches),
+    )
 
 
 def to_gpu(matrix: S) -> S:
@@ -117,7 +169,8 @@ def to_gpu(matrix: S) -> S:
     Returns
     -------
     CsrMatrix or LocalMatrices
-        On the same pattern, which stays on the host; the matrix itself where it lies there.
+        On the same pattern, which stays on the host; the matrix itself where its values lie
+        on a GPU already.
 
     Raises
     ------
@@ -127,25 +180,32 @@ def to_gpu(matrix: S) -> S:
         Where CUDA finds no GPU.
     """
     check_store(matrix)
-    return matrix if matrix.on_gpu else matrix.with_values(current().array(matrix.values))
+    if matrix.on_gpu:
+        return matrix
+    return matrix.with_values(current().array(matrix.values))
 
 
 class DeviceProduct:
-    """A program of a matrix on the current device, called with arrays that lie there.
+    """A program of a matrix on the current device, called with arrays of the device.
 
-    ``values`` are those of the matrix there, None where the program has a copy.
+    ``values`` are the matrix's values on the device, None where the program has a copy.
     """
 
     def __init__(self, program: CudaProgram, values: Any = None) -> None:
-        # They go first, and wait for what they have queued.
+        # The first attribute to be destroyed: launchers wait for the launches that they
+        # have queued.
         self._launchers: dict[Device, Launcher] = {}
         self._program = program
-        self._fixed = {} if values is None else {"values": values.reshape(-1)}
+        if values is None:
+            self._fixed = {}
+        else:
+            self._fixed = {"values": values.reshape(-1)}
         self._bound = DeviceBinder(program.loop, program.slots)
 
     def __call__(self, x: Any, out: Any = None) -> Any:
-        """Queue ``y = A x`` on the current stream; gives ``out``, or a new y."""
-        device, slot = current(), self._program.slots[1]
+        """Queue ``y = A x`` on the current stream; returns ``out``, or a new y."""
+        device = current()
+        slot = self._program.slots[1]
         y = device.zeros(slot.shape[0], slot.dtype) if out is None else out
         given = self._bound({"x": x, "y": y, **self._fixed}, device)
         if device not in self._launchers:
@@ -157,57 +217,81 @@ class DeviceProduct:
 def device_product(
     matrix: Store, plan: LoopPlan | None = None, threads: CsrThreads | int | None = None
 ) -> DeviceProduct:
-    """The product with a matrix whose values lie on a GPU; raises as the programs do."""
+    """The product with a matrix whose values lie on a GPU; raises MeshprepError."""
     if isinstance(threads, int):
         raise MeshprepError(f"threads is {threads}: on a GPU give CsrThreads, or None")
     if isinstance(matrix, CsrMatrix):
         return DeviceProduct(csr_program(matrix, threads), matrix.values)
     if plan is None:
         raise MeshprepError(
-            "on a GPU the matrices of elements are added up in blocks: give the plan of their loop"
+            "on a GPU the matrices of elements are added up in blocks: give the plan of "
+            "their loop"
         )
     return DeviceProduct(local_program(matrix, plan))
 
 
 def _one_launch(blocks: int) -> tuple[Launch, ...]:
-    return (Launch(blocks, 0, blocks, 0),) if blocks else ()
+    """A single launch of some blocks; none for 0 blocks."""
+    if blocks:
+        return (Launch(blocks=blocks, first=0, last=blocks, part=0),)
+    return ()
 
 
-def _kernel(
+def _matrix_program(
     matrix: Store,
     name: str,
     body: Lines,
     arrays: Mapping[str, NDArray[Any]],
     sizes: Mapping[str, int],
-    way: tuple[int, tuple[Launch, ...]],
-    bound: int = MOST_BLOCK,
+    threads: int,
+    launches: tuple[Launch, ...],
+    most_threads: int = MOST_BLOCK,
 ) -> CudaProgram:
-    """A kernel of a product; ``way`` are the threads of a block and the launches."""
-    dtype, (rows, columns) = matrix.values.dtype, matrix.shape
-    code = dtype.str[1:]
+    """A kernel of x, y and, in compressed rows, the values of a matrix, as a program."""
+    dtype = matrix.values.dtype
+    rows, columns = matrix.shape
     slots = [
-        Slot("x", Access.READ, dtype, (columns, 1), "columns"),
-        Slot("y", Access.WRITE, dtype, (rows, 1), "rows"),
+        Slot(name="x", access=Access.READ, dtype=dtype, shape=(columns, 1), rows="columns"),
+        Slot(name="y", access=Access.WRITE, dtype=dtype, shape=(rows, 1), rows="rows"),
     ]
+    # The values of elements are among the arrays.
     if not isinstance(matrix, LocalMatrices):
-        slots.append(Slot("values", Access.READ, dtype, (matrix.values.size, 1), "values"))
-    listed = [Parameter(n, "in", C_TYPES[a.dtype.str[1:]]) for n, a in arrays.items()]
-    ways = ("out" if s.written else "in" for s in slots)
-    listed += [Parameter(f"s{i}", one, C_TYPES[code]) for i, one in enumerate(ways)]
-    listed += [Parameter(size, "size") for size in (*sizes, "first", "last")]
-    names, texts = [s.name for s in slots], [p.text for p in listed]
-    x, y = Arg("x", Access.READ, 1, code), Arg("y", Access.WRITE, 1, code)
+        values = Slot(
+            name="values",
+            access=Access.READ,
+            dtype=dtype,
+            shape=(matrix.values.size, 1),
+            rows="values",
+        )
+        slots.append(values)
+    # The arrays, slots and sizes are parameters, in the order of the text.
+    type_code = dtype.str[1:]
+    parameters = [Parameter(n, "in", C_TYPES[a.dtype.str[1:]]) for n, a in arrays.items()]
+    for i, slot in enumerate(slots):
+        access = "out" if slot.written else "in"
+        parameters.append(Parameter(f"s{i}", access, C_TYPES[type_code]))
+    parameters += [Parameter(size, "size") for size in (*sizes, "first", "last")]
+    # A product is no loop of a plan; it has the arguments of one, so that a device launches
+    # it like one.
+    x = Arg(name="x", access=Access.READ, dim=1, dtype=type_code)
+    y = Arg(name="y", access=Access.WRITE, dim=1, dtype=type_code)
     return CudaProgram(
         loop=Loop("product", "rows", (x, y)),
         name=name,
-        text=cuda_text.whole(name, bound, names, texts, body),
-        parameters=tuple(listed),
+        text=cuda_text.kernel_text(
+            name=name,
+            most_threads=most_threads,
+            slots=[slot.name for slot in slots],
+            parameters=[parameter.text for parameter in parameters],
+            body=body,
+        ),
+        parameters=tuple(parameters),
         arrays=arrays,
         sizes=sizes,
         slots=tuple(slots),
-        threads=way[0],
+        threads=threads,
         shared_bytes=0,
-        launches=way[1],
+        launches=launches,
         reduced=(),
         alignment=(dtype.itemsize,) * len(slots),
     )

@@ -1,6 +1,7 @@
-"""The bodies of the products' kernels in CUDA C; x is ``s0``, y is ``s1``, as in loops.
+"""The bodies of the products' kernels in CUDA C.
 
-The values are ``s2``, but those of elements, which are copied in the order of the blocks.
+As in loops, x is ``s0`` and y is ``s1``. The values of compressed rows are ``s2``; those of
+elements are ``values``, copied in the order of the blocks.
 """
 
 from collections.abc import Sequence
@@ -10,8 +11,12 @@ from ..cuda.source.rows import Lines, indent
 from ..cuda.strategies import WARP
 from ..errors import MeshprepError, check_integer
 
+# Threads of a block, at most.
 MOST_BLOCK = 512
-BLOCK_SIZE, BLOCKS_WANTED = 128, 1500
+# The fixed rule: threads of a block, and the least number of blocks with which threads
+# repeat.
+BLOCK_SIZE = 128
+BLOCKS_WANTED = 1500
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,8 @@ class CsrThreads:
     def __post_init__(self) -> None:
         if self.block_size % WARP or not WARP <= self.block_size <= MOST_BLOCK:
             raise MeshprepError(
-                f"block_size is {self.block_size}: give a multiple of {WARP} up to {MOST_BLOCK}"
+                f"block_size is {self.block_size}: give a multiple of {WARP} up to "
+                f"{MOST_BLOCK}"
             )
         if self.coop not in (1, 2, 4, 8, 16, 32):
             raise MeshprepError(f"coop is {self.coop}: give 1, 2, 4, 8, 16 or 32")
@@ -42,8 +48,9 @@ class CsrThreads:
 def fixed_rule(rows: int, nonzeros: int) -> CsrThreads:
     """The parameters that suit most matrices [R14 4.5.1].
 
-    Blocks of 128 threads; ``coop`` is the least power of two above the root of the mean row length,
-    at most 32; ``repeat`` is as large as 1,500 thread blocks allow. O(1).
+    Blocks of 128 threads; ``coop`` is the least power of two above the root of the mean row
+    length, at most 32; ``repeat`` is the largest with which 1,500 thread blocks are left.
+    O(1).
     """
     coop = 1
     while coop < WARP and coop * coop * max(rows, 1) <= nonzeros:
@@ -53,21 +60,26 @@ def fixed_rule(rows: int, nonzeros: int) -> CsrThreads:
     return CsrThreads(BLOCK_SIZE, coop, max(repeat, 1))
 
 
-def whole(
-    name: str, bound: int, slots: Sequence[str], parameters: Sequence[str], body: Lines
+def kernel_text(
+    name: str,
+    most_threads: int,
+    slots: Sequence[str],
+    parameters: Sequence[str],
+    body: Lines,
 ) -> str:
-    """A kernel for blocks of up to ``bound`` threads."""
+    """A kernel for blocks of up to ``most_threads`` threads."""
     listed = ",\n    ".join(parameters)
     lines = [f"// s{i}: {slot}" for i, slot in enumerate(slots)]
-    lines += [f"MP_KERNEL({bound}) {name}(\n    {listed}) {{"]
+    lines += [f"MP_KERNEL({most_threads}) {name}(\n    {listed}) {{"]
     return "\n".join([*lines, *indent(body), "  MP_RETURN;", "}", ""])
 
 
-def csr_rows(kind: str, coop: int) -> Lines:
-    """Row after row of a group of ``coop`` threads [R14 Figure 4.12].
+def csr_rows_body(kind: str, coop: int) -> Lines:
+    """``y = A x``: a group of ``coop`` threads takes row after row [R14 Figure 4.12].
 
     Threads without a row take part in the sums of their warp.
     """
+    # The threads of a group stride through the entries of a row, then add up their sums.
     return [
         f"const int lane = MP_THREAD % {coop};",
         f"Index i = ((Index)MP_BLOCK * repeat * MP_THREADS + MP_THREAD) / {coop};",
@@ -83,32 +95,35 @@ def csr_rows(kind: str, coop: int) -> Lines:
         f"    for (Index j = begin + lane; j < end; j += {coop})",
         "      sum += s2[j] * s0[columns[j]];",
         "  }",
-        *indent(_tree(kind, coop)),
+        *indent(_sum_of_group(kind, coop)),
         "  if (own && lane == 0) s1[i] = sum;",
         "}",
     ]
 
 
-def _tree(kind: str, coop: int) -> Lines:
-    """The first of each ``coop`` threads gets the sum of all of them."""
-    steps = [coop >> k for k in range(1, coop.bit_length())]
-    made = []
-    for step in steps:
-        made += [
+def _sum_of_group(kind: str, coop: int) -> Lines:
+    """Give the first of each ``coop`` threads the sum of all of them."""
+    # Halve the distance in each step, as in a tree.
+    distances = [coop >> k for k in range(1, coop.bit_length())]
+    lines: Lines = []
+    for distance in distances:
+        lines += [
             "{",
             f"  {kind} other;",
-            f"  MP_SHUFFLE_DOWN(other, sum, {step});",
+            f"  MP_SHUFFLE_DOWN(other, sum, {distance});",
             "  sum += other;",
             "}",
         ]
-    return made
+    return lines
 
 
-def sweep_rows(kind: str, coop: int) -> Lines:
-    """Rows of one colour, ``coop`` threads each: ``y_i = x_i - inverse_i (A y)_i`` [R14 3.3].
+def sweep_rows_body(kind: str, coop: int) -> Lines:
+    """``y_i = x_i - inverse_i (A y)_i`` for the rows of a colour [R14 3.3].
 
-    y is zero in rows of colours to come; a row's own, which a thread writes, is left out.
+    A row takes ``coop`` threads. y is zero in the rows of later colours; the entry on the
+    diagonal is left out, since a thread writes that value of y.
     """
+    # Rows of a colour do not touch each other, so that old and new values never mix.
     return [
         f"const int lane = MP_THREAD % {coop};",
         f"const Index place = first + ((Index)MP_BLOCK * MP_THREADS + MP_THREAD) / {coop};",
@@ -120,18 +135,21 @@ def sweep_rows(kind: str, coop: int) -> Lines:
         f"  for (Index j = row_ptr[row] + lane; j < end; j += {coop})",
         "    if (columns[j] != row) sum += s2[j] * s1[columns[j]];",
         "}",
-        *_tree(kind, coop),
+        *_sum_of_group(kind, coop),
         "if (own && lane == 0) s1[row] = s0[row] - inverse[row] * sum;",
     ]
 
 
-def zero() -> Lines:
-    """Before elements add to y, and before sweeps."""
-    return ["const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;", "if (i < rows) s1[i] = 0;"]
+def zero_body() -> Lines:
+    """``y = 0``, before elements add to y."""
+    return [
+        "const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
+        "if (i < rows) s1[i] = 0;",
+    ]
 
 
-def local_elements(kind: str, n: int) -> Lines:
-    """A thread an element, all entries of its matrix."""
+def local_elements_body(kind: str, n: int) -> Lines:
+    """``y += K x``: a thread for each element, with all entries of its matrix."""
     multiply = [
         "#pragma unroll",
         f"for (int i = 0; i < {n}; ++i) {{",
@@ -145,8 +163,9 @@ def local_elements(kind: str, n: int) -> Lines:
     return _in_blocks(kind, n, multiply)
 
 
-def symmetric_elements(kind: str, n: int) -> Lines:
-    """The same from the entries on and above the diagonal [R14 4.2.2]."""
+def symmetric_elements_body(kind: str, n: int) -> Lines:
+    """``y += K x`` from the entries on and above the diagonals [R14 4.2.2]."""
+    # Entry (i, j) of the upper triangle is number row + j, row by row.
     multiply = [
         "#pragma unroll",
         f"for (int i = 0; i < {n}; ++i) to[i] = 0;",
@@ -165,7 +184,9 @@ def symmetric_elements(kind: str, n: int) -> Lines:
 
 
 def _in_blocks(kind: str, n: int, multiply: Lines) -> Lines:
-    """Gather, multiply, and add by thread colours."""
+    """Load x of an element, multiply, and add to y by thread colours."""
+    # Load and multiply at once; add colour by colour, with a barrier between, so that no
+    # two threads add to one dof.
     return [
         "const int b = block_order[first + MP_BLOCK];",
         "const Index place = block_offset[b] + MP_THREAD;",

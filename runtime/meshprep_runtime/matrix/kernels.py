@@ -1,7 +1,8 @@
-"""Compiled parts of the products: plain functions, which numba compiles when one first runs.
+"""The kernels of the products: plain functions, which numba compiles before the first run.
 
-Indices come unsigned, which spares the test for negative ones. Sums have four parts, so that an
-addition need not wait for the one before; the result does not depend on the threads.
+Indices are unsigned, so that they are not tested for being negative. Sums have four parts,
+so that an addition does not wait for the one before; the result does not depend on the
+threads.
 """
 
 from collections.abc import Callable
@@ -26,8 +27,9 @@ def csr_rows(
 ) -> None:
     """``y = A x`` for some rows. O(nonzeros)."""
     j = U(row_ptr[span[0]])
-    # as _dot, but the rest without loops, which are guessed wrong where rows differ in length; a
-    # helper with conditions counts references to its arrays, eight times as slow
+    # The sum of ``_dot_of_row``, but without a loop for the last entries, whose branches
+    # processors predict wrong where rows differ in length. It is not a helper: numba counts
+    # references to the arrays of helpers with conditions, which is eight times as slow.
     for i in range(U(span[0]), U(span[1])):
         stop = U(row_ptr[i + U(1)])
         a = b = c = d = values.dtype.type(0)
@@ -47,9 +49,10 @@ def csr_rows(
         y[i] = (a + b) + (c + d)
 
 
-def _dot(
+def _dot_of_row(
     columns: NDArray[np.uint32], values: NDArray[Any], x: NDArray[Any], j: Any, end: Any
 ) -> Any:
+    # Four sums side by side: additions do not wait for each other.
     a = b = c = d = values.dtype.type(0)
     while j + U(4) <= end:
         a += values[j] * x[columns[j]]
@@ -73,24 +76,34 @@ def local_elements(
     room: NDArray[Any],
     n: int,
 ) -> None:
-    """Add ``K x`` of some elements to y; ``room`` holds ``n`` values. O(n^2) each."""
+    """Add ``K x`` of some elements to y. O(n^2) for each element.
+
+    ``room`` is memory for the ``n`` values of x of an element.
+    """
     for place in range(U(span[0]), U(span[1])):
         e = U(places[place]) if places.size else place
-        _gather(dofs, x, room, e * U(n), n)
+        _gather_x(dofs=dofs, x=x, room=room, at=e * U(n), n=n)
         for i in range(U(n)):
             dof = dofs[e * U(n) + i]
-            # not into room: rows would be taken eight at a time, which their strides make slow
+            # Straight to y: with sums on the stack the compiler would take eight rows at a
+            # time, which their strides make slow.
             if dof >= 0:
-                y[U(dof)] += _dense(values, room, (e * U(n) + i) * U(n), n)
+                y[U(dof)] += _dot_of_dense_row(
+                    values=values, room=room, at=(e * U(n) + i) * U(n), n=n
+                )
 
 
-def _gather(dofs: Int32s, x: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> None:
+def _gather_x(dofs: Int32s, x: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> None:
     for i in range(U(n)):
         dof = dofs[at + i]
-        room[i] = x[U(dof)] if dof >= 0 else x.dtype.type(0)
+        if dof >= 0:
+            room[i] = x[U(dof)]
+        else:
+            room[i] = x.dtype.type(0)
 
 
-def _dense(values: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> Any:
+def _dot_of_dense_row(values: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> Any:
+    # Four sums side by side, as above.
     a = b = c = d = values.dtype.type(0)
     whole = U(n // 4 * 4)
     for j in range(U(0), whole, U(4)):
@@ -113,29 +126,33 @@ def sweep_rows(
     x: NDArray[Any],
     y: NDArray[Any],
 ) -> None:
-    """``y_i = x_i - inverse_i (A y)_i`` for some rows, which do not see each other."""
+    """``y_i = x_i - inverse_i (A y)_i`` for some rows that are not coupled."""
     for place in range(span[0], span[1]):
         i = U(rows[place])
-        y[i] = x[i] - inverse[i] * _dot(columns, values, y, U(row_ptr[i]), U(row_ptr[i + U(1)]))
+        y[i] = x[i] - inverse[i] * _dot_of_row(
+            columns=columns, values=values, x=y, j=U(row_ptr[i]), end=U(row_ptr[i + U(1)])
+        )
 
 
+# Dofs of an element for which products are written out, at most.
 MOST_DOFS = 16
 
 
 @cache
 def unrolled_symmetric(n: int) -> Callable[..., None]:
-    """:func:`local_elements` from the entries on and above the diagonal, written out [R14 4.2.2].
+    """:func:`local_elements` from the upper triangles, without loops [R14 4.2.2].
 
-    Compilers do not unroll a loop over a triangle. Without loops every value of x and y stays in a
-    register, which takes two thirds of the time; beyond 16 dofs compiling takes too long.
+    Compilers do not unroll a loop over a triangle. Without loops every value of x and y
+    stays in a register, which takes two thirds of the time; for more than 16 dofs compiling
+    takes too long.
     """
     scope: dict[str, Any] = {"U": U}
-    exec(_text(n), scope)
-    made: Callable[..., None] = scope["elements"]
-    return made
+    exec(_text_of_symmetric(n), scope)
+    kernel: Callable[..., None] = scope["elements"]
+    return kernel
 
 
-def _text(n: int) -> str:
+def _text_of_symmetric(n: int) -> str:
     lines = [
         "def elements(span, places, dofs, values, x, y):",
         "    zero = x.dtype.type(0)",
@@ -143,16 +160,19 @@ def _text(n: int) -> str:
         "        e = U(places[place]) if places.size else place",
         f"        at = e * U({n * (n + 1) // 2})",
     ]
+    # Load the part of x that the element touches; dofs that are left out count as 0.
     for i in range(n):
         lines += [
             f"        d{i} = dofs[e * U({n}) + U({i})]",
             f"        x{i} = x[U(d{i})] if d{i} >= 0 else zero",
             f"        y{i} = zero",
         ]
+    # Each entry above the diagonal is used twice, once for its mirror image.
     entries = [(i, j) for i in range(n) for j in range(i, n)]
     for place, (i, j) in enumerate(entries):
         lines += [f"        k = values[at + U({place})]", f"        y{i} += k * x{j}"]
-        lines += [f"        y{j} += k * x{i}"] if j > i else []
+        if j > i:
+            lines.append(f"        y{j} += k * x{i}")
     for i in range(n):
         lines += [f"        if d{i} >= 0:", f"            y[U(d{i})] += y{i}"]
     return "\n".join([*lines, ""])

@@ -1,13 +1,15 @@
-"""Matrices on a mesh in parts: each rank assembles the rows of the dofs that it owns."""
+"""Matrices on a mesh in parts: each rank assembles and multiplies the rows it owns."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError
+from ..kernel.bind import Layout
 from ..loop import ParLoop
+from ..plan import LoopPlan
 from ..plan.parts import LoopPart
 from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
@@ -25,8 +27,8 @@ Vector = NDArray[Any]
 class PartAssembly:
     """Assembles the rows that this rank owns; all ranks make it, and call it, together.
 
-    A rank also computes the matrices of other ranks' elements that reach its dofs, so that no entry
-    is sent. The pattern, and the order of the sums, are found once.
+    A rank also computes the matrices of other ranks' elements that reach its dofs, so that
+    no entry is sent. The pattern, and the order of the sums, are found once.
 
     Parameters
     ----------
@@ -36,16 +38,16 @@ class PartAssembly:
     loop : str
         A loop of the plan that adds to one square matrix.
     fixed : ProgramDat, optional
-        On the set of the rows, not 0 for dofs with a prescribed value: their rows and columns are
-        those of the identity; the zeros are stored.
+        On the set of the rows; not 0 for dofs with a prescribed value. Their rows and
+        columns are those of the identity; the zeros are stored.
     strategy : str
         As of a loop on ranks.
 
     Raises
     ------
     MeshprepError
-        For a loop without a matrix or with several, one with other rows than columns, and ``fixed``
-        on another set.
+        For a loop without a matrix or with several, one with other rows than columns, and
+        ``fixed`` on another set.
 
     Notes
     -----
@@ -61,23 +63,29 @@ class PartAssembly:
         fixed: ProgramDat | None = None,
         strategy: str = "sequential",
     ) -> None:
+        """Find the pattern and the order of the sums; all ranks together.
+
+        Parameters, errors and cost are those of the class.
+        """
         part = plan.part.loops[plan[loop].loop.name]
         self._arg = _square_matrix(part)
         self.set = part.plan.maps[str(self._arg.map)].to_set
-        own = plan.set_part(self.set)
-        layouts = LoopLayouts(
-            lambda of, layout: ParLoop(kernel, of, strategy=strategy, layout=layout),
-            part.plan,
-            None,
+        set_part = plan.set_part(self.set)
+
+        def make_loop(loop_plan: LoopPlan, layout: Layout) -> ParLoop:
+            return ParLoop(kernel=kernel, plan=loop_plan, strategy=strategy, layout=layout)
+
+        layouts = LoopLayouts(make_loop, part.plan, None)
+        self._loop = PartLoop(
+            layouts=layouts, part=part, whole=plan.part, exchange=plan.messages
         )
-        self._loop = PartLoop(layouts, part, plan.part, plan.messages)
         self._changed = [n for n in part.plan.loop.written if n != self._arg.name]
         table = part.plan.maps[str(self._arg.map)].table
-        found = _pattern(table, own.owned, _free(fixed, plan, self.set))
-        self._row_ptr, self._columns, place, self._identity = found
-        self._size = own.size
+        self._pattern = _pattern(table, set_part.owned, _free_dofs(fixed, plan, self.set))
+        self._size = set_part.size
+        # The matrices of the elements, which are summed after the loop.
         self._values = np.zeros((len(table), table.shape[1] ** 2), self._arg.dtype)
-        self._sums = BatchSums(place, self._columns.size)
+        self._sums = BatchSums(self._pattern.place, self._pattern.columns.size)
 
     def __call__(self, /, **given: Any) -> CsrMatrix:
         """The rows of this rank, in new memory.
@@ -90,10 +98,10 @@ class PartAssembly:
         Returns
         -------
         CsrMatrix
-            A row for each dof that this rank owns, and a column for each that it has: those that it
-            owns, then the copies, as the rows of dats.
+            A row for each dof that this rank owns, and a column for each dof that it has:
+            first those that it owns, then the copies, in the order of the rows of dats.
         """
-        # on all ranks: on some a dat on another set may have as many rows
+        # Checked on all ranks: on some a dat on another set may have as many rows.
         check_sets(self._loop.layouts.par_loop, given)
         self._values[:] = 0
         dats = [given[n] for n in self._changed if isinstance(given.get(n), ProgramDat)]
@@ -104,22 +112,29 @@ class PartAssembly:
         finally:
             for dat in dats:
                 dat.touch()
+        # Sum in an order that is always the same; prescribed dofs have rows of the
+        # identity.
         values = self._sums(self._values)
-        values[self._identity] = 1
-        return CsrMatrix(self._row_ptr, self._columns, values, self._size)
+        values[self._pattern.identity] = 1
+        return CsrMatrix(
+            row_ptr=self._pattern.row_ptr,
+            columns=self._pattern.columns,
+            values=values,
+            n_columns=self._size,
+        )
 
 
 class PartProduct:
-    """``y = A x`` on ranks: each multiplies its rows; all ranks make it, and call it, together.
+    """``y = A x`` on ranks; all ranks make it, and call it, together.
 
-    Messages bring the copies of x first. The bits are those of a :class:`Product` of the rank's
-    rows.
+    Each rank multiplies its rows. Messages bring the copies of x first. The bits are those
+    of a :class:`Product` of the rank's rows.
 
     Parameters
     ----------
     matrix : CsrMatrix
-        Of a :class:`PartAssembly`. Its arrays are not copied: values may change between calls, the
-        pattern must not.
+        The matrix of a :class:`PartAssembly`. Its arrays are not copied: values may change
+        between calls, the pattern must not.
     plan : DistributedPlan
     set_name : str
         The set of the rows and columns.
@@ -139,14 +154,20 @@ class PartProduct:
         set_name: str,
         threads: int | None = None,
     ) -> None:
+        """Check the shape, and make a dat for x with its copies; all ranks together.
+
+        Parameters and errors are those of the class. O(nonzeros).
+        """
         self._product = Product(matrix, threads=threads)
-        own = plan.set_part(set_name)
-        if matrix.shape != (own.owned, own.size):
+        set_part = plan.set_part(set_name)
+        if matrix.shape != (set_part.owned, set_part.size):
             raise MeshprepError(
                 f"a matrix on '{set_name}' has shape {matrix.shape}, must be "
-                f"{(own.owned, own.size)} on this rank: take that of a PartAssembly"
+                f"{(set_part.owned, set_part.size)} on this rank: take that of a "
+                "PartAssembly"
             )
-        self._plan, self._owned = plan, own.owned
+        self._plan = plan
+        self._owned = set_part.owned
         self._x = plan.dat(set_name, 1, matrix.values.dtype.str[1:])
 
     def __matmul__(self, x: Vector) -> Vector:
@@ -159,20 +180,20 @@ class PartProduct:
         ----------
         x : (rows,) array
         out : (rows,) array, optional
-            Where the result goes.
+            The array for the result.
 
         Returns
         -------
         (rows,) array
         """
-        check_vector("x", x, self._owned, self._x.dtype)
+        check_vector(name="x", array=x, size=self._owned, dtype=self._x.dtype)
         self._x.array[: self._owned] = x
         self._plan.update(self._x)
         return self._product(self._x.array, out)
 
 
 def dot_on(plan: DistributedPlan) -> Callable[[Vector, Vector], float]:
-    """The scalar product of vectors whose rows belong to ranks: ``cg(..., dot=dot_on(plan))``.
+    """The scalar product of vectors on ranks, as in ``cg(..., dot=dot_on(plan))``.
 
     Parameters
     ----------
@@ -181,64 +202,80 @@ def dot_on(plan: DistributedPlan) -> Callable[[Vector, Vector], float]:
     Returns
     -------
     function
-        Of the owned rows of two vectors; the same number on all ranks. One message a call.
+        The scalar product of two vectors of owned rows, the same number on all ranks. A
+        call takes one message.
     """
-    comm = plan.comm
+    ranks = plan.ranks
 
     def dot(a: Vector, b: Vector) -> float:
-        own, every = np.array([float(a @ b)]), np.zeros(comm.size)
-        comm.Iallgather(own, every).Wait()
-        return float(every.sum())
+        own_sum = np.array([float(a @ b)])
+        messages = ranks.meet("a scalar product", own_sum.view(np.uint8)).finish()
+        sums = np.ascontiguousarray(messages[:, : own_sum.nbytes]).view(np.float64)
+        return float(sums.sum())
 
     return dot
 
 
 def _square_matrix(part: LoopPart) -> Arg:
+    """The matrix of a loop; raises MeshprepError unless it is a single square one."""
     loop = part.plan.loop
     if len(loop.matrices) != 1:
         raise MeshprepError(
-            f"loop '{loop.name}' adds to {len(loop.matrices)} matrices: a PartAssembly takes a "
-            "loop with one"
+            f"loop '{loop.name}' adds to {len(loop.matrices)} matrices: a PartAssembly "
+            "takes a loop with one"
         )
     (arg,) = loop.matrices
     if arg.columns != arg.map:
         raise MeshprepError(
-            f"matrix '{arg.name}' has other rows than columns, which ranks cannot have: assemble "
-            "it on one rank"
+            f"matrix '{arg.name}' has other rows than columns, which ranks cannot have: "
+            "assemble it on one rank"
         )
     return arg
 
 
-def _free(fixed: ProgramDat | None, plan: DistributedPlan, set_name: str) -> NDArray[np.bool_]:
-    """Whether each dof of this rank is free; collective."""
+def _free_dofs(
+    fixed: ProgramDat | None, plan: DistributedPlan, set_name: str
+) -> NDArray[np.bool_]:
+    """Whether each dof of this rank is free; all ranks call it together."""
     size = plan.set_part(set_name).size
     if fixed is None:
         return np.ones(size, np.bool_)
     if fixed.set != set_name:
         raise MeshprepError(f"fixed is {fixed!r}, must be a dat on '{set_name}'")
     plan.update(fixed)
+    # A dof is fixed if any of its components is.
     rows = fixed.array.T if fixed.axis else fixed.array
-    found: NDArray[np.bool_] = (rows == 0).reshape(size, fixed.dim).all(axis=1)
-    return found
+    free: NDArray[np.bool_] = (rows == 0).reshape(size, fixed.dim).all(axis=1)
+    return free
 
 
-def _pattern(
-    table: NDArray[np.int32], owned: int, free: NDArray[np.bool_]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Row offsets and columns of a rank's rows, a column a dof, and what is added to them.
+class PartPattern(NamedTuple):
+    """The pattern of a rank's rows, and the nonzeros that elements add to."""
 
-    That is (elements, n, n): the nonzero to which each entry of an element's matrix is added, -1
-    for none; and the nonzeros that are 1, on the diagonal of fixed rows, even where no element adds
-    to it.
-    """
+    row_ptr: NDArray[np.int32]  # row offsets
+    columns: NDArray[np.int32]  # the dof of each nonzero
+    # (elements, n, n): the nonzero to which each entry of an element's matrix is added, -1
+    # for none.
+    place: NDArray[np.int64]
+    # The nonzeros that are 1: on the diagonal of fixed rows, also where no element adds.
+    identity: NDArray[np.int64]
+
+
+def _pattern(table: NDArray[np.int32], owned: int, free: NDArray[np.bool_]) -> PartPattern:
+    """The pattern of a rank's rows, with a column for each dof of the rank."""
     columns = max(free.size, 1)
-    row, column = table[:, :, None].astype(np.int64), table[:, None, :]
-    of_entry = row * columns + column
-    here = np.broadcast_to(row < owned, of_entry.shape)
-    diagonal = np.flatnonzero(~free[:owned]) * (columns + 1)
-    key = distinct(np.concatenate([of_entry[here], diagonal]))
-    summed = here & free[row] & free[column]
-    place = np.where(summed, np.searchsorted(key, of_entry), -1)
-    row_ptr = offsets_of(np.bincount(key // columns, minlength=owned)).astype(np.int32)
-    each = (key % columns).astype(np.int32)
-    return row_ptr, each, place, np.searchsorted(key, diagonal)
+    row = table[:, :, None].astype(np.int64)
+    column = table[:, None, :]
+    # The key of an entry: row by row, column by column.
+    key_of_entry = row * columns + column
+    in_owned_row = np.broadcast_to(row < owned, key_of_entry.shape)
+    diagonal_keys = np.flatnonzero(~free[:owned]) * (columns + 1)
+    keys = distinct(np.concatenate([key_of_entry[in_owned_row], diagonal_keys]))
+    summed = in_owned_row & free[row] & free[column]
+    row_ptr = offsets_of(np.bincount(keys // columns, minlength=owned)).astype(np.int32)
+    return PartPattern(
+        row_ptr=row_ptr,
+        columns=(keys % columns).astype(np.int32),
+        place=np.where(summed, np.searchsorted(keys, key_of_entry), -1),
+        identity=np.searchsorted(keys, diagonal_keys),
+    )

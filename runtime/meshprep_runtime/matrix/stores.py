@@ -1,7 +1,7 @@
-"""How a sparse matrix lies in memory: CSR, or the matrices of the elements [R14 3.2].
+"""The stores of a sparse matrix: CSR, or the matrices of the elements [R14 3.2].
 
-Stores are arrays only. Their shapes are checked when they are made, in O(1); ``check`` proves the
-indices, for whoever hands them to compiled code.
+A store has arrays only. Their shapes are checked when it is made, in O(1); ``check`` checks
+the indices, before compiled code gets them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ from ..types.maps import as_indices, on_device
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+# The types of values that products take.
 DTYPES = ("f4", "f8", "i4", "i8")
 
 
 class MatrixStore:
-    """What stores share. The values lie on the host or on a GPU, the pattern on the host."""
+    """The base of all stores.
+
+    The values lie on the host or on a GPU, the pattern on the host.
+    """
 
     values: Any
 
@@ -53,7 +57,9 @@ class MatrixStore:
         -------
         CsrMatrix or LocalMatrices
         """
-        return self.with_values(self.values.get()) if self.on_gpu else self
+        if self.on_gpu:
+            return self.with_values(self.values.get())
+        return self
 
     def with_values(self, values: Any) -> Self:
         """The same pattern with other values.
@@ -67,19 +73,19 @@ class MatrixStore:
         -------
         CsrMatrix or LocalMatrices
         """
-        made: Self = replace(cast(Any, self), values=values)
-        return made
+        matrix: Self = replace(cast(Any, self), values=values)
+        return matrix
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CsrMatrix(MatrixStore):
-    """Compressed rows, as scipy and PETSc have them.
+    """A matrix in compressed rows, as in scipy and PETSc.
 
     Parameters
     ----------
     row_ptr : (rows + 1,) int32 or int64
-        Row ``i`` is ``row_ptr[i]`` to ``row_ptr[i + 1] - 1``; int64 where there are more than
-        2^31-1 values.
+        Row ``i`` is ``row_ptr[i]`` to ``row_ptr[i + 1] - 1``; int64 where there are more
+        than 2^31-1 values.
     columns : (nonzeros,) int32
         Ascending in each row.
     values : (nonzeros,) array
@@ -93,14 +99,19 @@ class CsrMatrix(MatrixStore):
     n_columns: int | None = None
 
     def __post_init__(self) -> None:
-        _check("CsrMatrix.row_ptr", self.row_ptr, ("i4", "i8"), 1)
-        _check("CsrMatrix.columns", self.columns, ("i4",), 1)
+        _check_index_array(
+            where="CsrMatrix.row_ptr", values=self.row_ptr, dtypes=("i4", "i8"), ndim=1
+        )
+        _check_index_array(
+            where="CsrMatrix.columns", values=self.columns, dtypes=("i4",), ndim=1
+        )
         if self.n_columns is not None:
             check_integer("CsrMatrix.n_columns", self.n_columns, 0)
         if self.row_ptr.size < 1 or self.values.shape != self.columns.shape:
             raise MeshprepError(
-                f"CsrMatrix: row_ptr has {self.row_ptr.size} entries, columns {self.columns.size} "
-                f"and values the shape {self.values.shape}: give a value a column, and a row_ptr"
+                f"CsrMatrix: row_ptr has {self.row_ptr.size} entries, columns "
+                f"{self.columns.size} and values the shape {self.values.shape}: give a "
+                "value a column, and a row_ptr"
             )
 
     @property
@@ -110,11 +121,15 @@ class CsrMatrix(MatrixStore):
         return rows, rows if self.n_columns is None else self.n_columns
 
     def check(self) -> None:
-        """Raise MeshprepError unless rows follow each other and columns are inside. O(nonzeros)."""
+        """Raise MeshprepError unless offsets rise and columns are valid. O(nonzeros)."""
         ends = self.row_ptr[0], self.row_ptr[-1]
         if ends != (0, self.columns.size) or (self.row_ptr[1:] < self.row_ptr[:-1]).any():
-            raise MeshprepError(f"CsrMatrix.row_ptr must rise from 0 to {self.columns.size}")
-        _check_within("CsrMatrix.columns", self.columns, 0, self.shape[1])
+            raise MeshprepError(
+                f"CsrMatrix.row_ptr must rise from 0 to {self.columns.size}"
+            )
+        _check_within(
+            where="CsrMatrix.columns", values=self.columns, least=0, end=self.shape[1]
+        )
 
     def to_petsc(self) -> Any:
         """The matrix for PETSc, as a copy on this process alone.
@@ -137,18 +152,24 @@ class CsrMatrix(MatrixStore):
         index = np.dtype(petsc.IntType)
         if max(self.columns.size, *self.shape) > np.iinfo(index).max:
             raise MeshprepError(
-                f"a matrix of {self.columns.size} nonzeros is too large for this PETSc, whose "
-                f"indices are {index}: use one that was built with 64-bit indices"
+                f"a matrix of {self.columns.size} nonzeros is too large for this PETSc, "
+                f"whose indices are {index}: use one that was built with 64-bit indices"
             )
-        offsets, columns = (a.astype(index, copy=False) for a in (self.row_ptr, self.columns))
-        arrays = (offsets, columns, self.to_host().values)
-        made = petsc.Mat().createAIJ(size=self.shape, csr=arrays, comm=petsc.COMM_SELF)
-        made.assemble()
-        return made
+        # PETSc takes indices of its own size.
+        csr = (
+            self.row_ptr.astype(index, copy=False),
+            self.columns.astype(index, copy=False),
+            self.to_host().values,
+        )
+        matrix = petsc.Mat().createAIJ(size=self.shape, csr=csr, comm=petsc.COMM_SELF)
+        matrix.assemble()
+        return matrix
 
     @classmethod
     def from_scipy(cls, matrix: Any) -> CsrMatrix:
-        """The matrix of scipy's, on the same memory where that has ascending columns of 32 bits.
+        """Take a matrix of scipy, on the same memory where its form allows.
+
+        That is the case for CSR with ascending columns in 32 bits.
 
         Parameters
         ----------
@@ -166,15 +187,15 @@ class CsrMatrix(MatrixStore):
         MeshprepError
             For more than 2^31-1 columns.
         """
-        made = _sparse().csr_array(matrix)
-        if not made.has_canonical_format:
-            made = made.copy()
-            made.sum_duplicates()
-        columns = as_indices(made.indices, "CsrMatrix.columns")
-        return cls(made.indptr, columns, made.data, made.shape[1])
+        csr = _sparse().csr_array(matrix)
+        if not csr.has_canonical_format:
+            csr = csr.copy()
+            csr.sum_duplicates()
+        columns = as_indices(csr.indices, "CsrMatrix.columns")
+        return cls(csr.indptr, columns, csr.data, csr.shape[1])
 
     def to_scipy(self) -> csr_array:
-        """The matrix for scipy, on the same memory where that is the host's.
+        """The matrix for scipy, on the same memory where the values lie on the host.
 
         Returns
         -------
@@ -185,10 +206,9 @@ class CsrMatrix(MatrixStore):
         MissingPackageError
             Where scipy is not installed.
         """
-        made: csr_array = _sparse().csr_array(
-            (self.to_host().values, self.columns, self.row_ptr), shape=self.shape
-        )
-        return made
+        arrays = (self.to_host().values, self.columns, self.row_ptr)
+        matrix: csr_array = _sparse().csr_array(arrays, shape=self.shape)
+        return matrix
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -198,8 +218,8 @@ class LocalMatrices(MatrixStore):
     Parameters
     ----------
     values : (elements, n * n) array, or (elements, n * (n + 1) / 2) where ``symmetric``
-        Row after row of each element's matrix; of a symmetric one the entries from the diagonal
-        on: (0, 0), (0, 1), ..., (1, 1), ...
+        Row after row of each element's matrix; of a symmetric one the entries from the
+        diagonal on: (0, 0), (0, 1), ..., (1, 1), ...
     dofs : (elements, n) int32
         Row of the matrix of each local row and column, -1 for those without one.
     symmetric : bool
@@ -213,13 +233,15 @@ class LocalMatrices(MatrixStore):
     n_rows: int
 
     def __post_init__(self) -> None:
-        _check("LocalMatrices.dofs", self.dofs, ("i4",), 2)
+        _check_index_array(
+            where="LocalMatrices.dofs", values=self.dofs, dtypes=("i4",), ndim=2
+        )
         elements, n = self.dofs.shape
-        wanted = (elements, n * (n + 1) // 2 if self.symmetric else n * n)
-        if self.values.shape != wanted:
+        shape = (elements, n * (n + 1) // 2 if self.symmetric else n * n)
+        if self.values.shape != shape:
             raise MeshprepError(
-                f"LocalMatrices: values has shape {self.values.shape}, must be {wanted} for "
-                f"{elements} elements of {n} dofs"
+                f"LocalMatrices: values has shape {self.values.shape}, must be {shape} "
+                f"for {elements} elements of {n} dofs"
             )
 
     @property
@@ -229,20 +251,22 @@ class LocalMatrices(MatrixStore):
 
     def check(self) -> None:
         """Raise MeshprepError unless every dof is -1 or a row. O(elements x n)."""
-        _check_within("LocalMatrices.dofs", self.dofs, -1, self.n_rows)
+        _check_within(
+            where="LocalMatrices.dofs", values=self.dofs, least=-1, end=self.n_rows
+        )
 
     def half(self, tolerance: float = 1e-12) -> LocalMatrices:
-        """The same matrices, from their diagonals on.
+        """The same matrices, stored from their diagonals on.
 
         Parameters
         ----------
         tolerance : float
-            What entries across the diagonal may differ by, over the largest value.
+            The largest difference of entries across the diagonal, over the largest value.
 
         Returns
         -------
         LocalMatrices
-            With ``symmetric``, on the host; itself where it has it.
+            With ``symmetric``, on the host; the object itself where it is symmetric.
 
         Raises
         ------
@@ -252,12 +276,23 @@ class LocalMatrices(MatrixStore):
         if self.symmetric:
             return self
         n = self.dofs.shape[1]
-        values, (i, j) = self.to_host().values, np.triu_indices(n)
-        upper, lower = values[:, i * n + j], values[:, j * n + i]
-        apart = np.abs(upper - lower).max(axis=1, initial=0)
-        if (apart > tolerance * np.abs(values).max(initial=0)).any():
-            raise MeshprepError(f"the matrix of element {int(apart.argmax())} is not symmetric")
-        return LocalMatrices(np.ascontiguousarray(upper), self.dofs, True, self.n_rows)
+        values = self.to_host().values
+        # Compare each entry above the diagonal with its mirror image.
+        i, j = np.triu_indices(n)
+        upper = values[:, i * n + j]
+        lower = values[:, j * n + i]
+        # Values are rounded: compare with the largest of all.
+        difference = np.abs(upper - lower).max(axis=1, initial=0)
+        if (difference > tolerance * np.abs(values).max(initial=0)).any():
+            raise MeshprepError(
+                f"the matrix of element {int(difference.argmax())} is not symmetric"
+            )
+        return LocalMatrices(
+            values=np.ascontiguousarray(upper),
+            dofs=self.dofs,
+            symmetric=True,
+            n_rows=self.n_rows,
+        )
 
     def to_scipy(self) -> csr_array:
         """The matrix for scipy, added up.
@@ -265,7 +300,7 @@ class LocalMatrices(MatrixStore):
         Returns
         -------
         scipy.sparse.csr_array
-            With an entry wherever two dofs have an element, even where the sum is 0.
+            With an entry wherever two dofs have a common element, even where the sum is 0.
 
         Raises
         ------
@@ -273,30 +308,37 @@ class LocalMatrices(MatrixStore):
             Where scipy is not installed.
         """
         n = self.dofs.shape[1]
-        i, j = np.triu_indices(n) if self.symmetric else np.indices((n, n)).reshape(2, -1)
-        values, rows, columns = self.to_host().values, self.dofs[:, i], self.dofs[:, j]
         if self.symmetric:
-            below = i != j
-            values = np.hstack([values, values[:, below]])
-            rows, columns = (
-                np.hstack([rows, columns[:, below]]),
-                np.hstack([columns, rows[:, below]]),
-            )
-        kept = (rows >= 0) & (columns >= 0)
-        entries = values[kept], (rows[kept], columns[kept])
-        made: csr_array = _sparse().coo_array(entries, shape=self.shape).tocsr()
-        return made
+            i, j = np.triu_indices(n)
+        else:
+            i, j = np.indices((n, n)).reshape(2, -1)
+        values = self.to_host().values
+        rows = self.dofs[:, i]
+        columns = self.dofs[:, j]
+        if self.symmetric:
+            # Add the entries below the diagonal: rows and columns change places.
+            off_diagonal = i != j
+            upper_rows = rows[:, off_diagonal]
+            upper_columns = columns[:, off_diagonal]
+            values = np.hstack([values, values[:, off_diagonal]])
+            rows = np.hstack([rows, upper_columns])
+            columns = np.hstack([columns, upper_rows])
+        # Dofs that are left out have number -1.
+        in_matrix = (rows >= 0) & (columns >= 0)
+        entries = values[in_matrix], (rows[in_matrix], columns[in_matrix])
+        matrix: csr_array = _sparse().coo_array(entries, shape=self.shape).tocsr()
+        return matrix
 
 
 Store = CsrMatrix | LocalMatrices
 
 
 def check_store(matrix: object) -> None:
-    """Raise MeshprepError for what is none of our matrices, such as one of scipy's."""
+    """Raise MeshprepError for another object than a store, such as a matrix of scipy."""
     if not isinstance(matrix, MatrixStore):
         raise MeshprepError(
-            f"the matrix is a {type(matrix).__name__}, must be a CsrMatrix or LocalMatrices: "
-            "CsrMatrix.from_scipy takes one of scipy's"
+            f"the matrix is a {type(matrix).__name__}, must be a CsrMatrix or "
+            "LocalMatrices: CsrMatrix.from_scipy takes one of scipy's"
         )
 
 
@@ -305,7 +347,9 @@ def check_matrix(matrix: Store) -> None:
     check_store(matrix)
     for name, array in vars(matrix).items():
         if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
-            raise MeshprepError(f"{name} is not contiguous: pass np.ascontiguousarray({name})")
+            raise MeshprepError(
+                f"{name} is not contiguous: pass np.ascontiguousarray({name})"
+            )
     if matrix.values.dtype not in map(np.dtype, DTYPES):
         raise MeshprepError(f"values are {matrix.values.dtype}: use {', '.join(DTYPES)}")
     matrix.check()
@@ -315,8 +359,11 @@ def _sparse() -> Any:
     return import_package("scipy.sparse", "matrices of scipy need scipy: pip install scipy")
 
 
-def _check(where: str, values: NDArray[Any], dtypes: tuple[str, ...], ndim: int) -> None:
-    # kernels see the bytes, so a swapped order would be other numbers
+def _check_index_array(
+    where: str, values: NDArray[Any], dtypes: tuple[str, ...], ndim: int
+) -> None:
+    """Raise MeshprepError unless an array has one of these types, and is native."""
+    # Compiled code would read swapped bytes as other numbers.
     native = values.dtype.isnative and values.dtype.str[1:] in dtypes
     if not native or values.ndim != ndim:
         raise MeshprepError(

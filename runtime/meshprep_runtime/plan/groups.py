@@ -12,47 +12,63 @@ if TYPE_CHECKING:
     from .model import PlanContent
     from .parts.model import PartPlan
 
-# A set's elements by Gmsh's entities, which count only where it has no other groups.
+# The tag of Gmsh's entities; it counts only where a set has no other groups.
 ENTITY = "entity"
-# The numbers that a file gives its elements.
-_NUMBERING = "label"
-_NONE_FURTHER = np.empty((0, 2), np.int64)
+# The tag with the numbers that a file gives its elements; these are no groups.
+NUMBERING = "label"
+# The further groups of a tag whose elements are in one group each.
+NO_FURTHER_GROUPS = np.empty((0, 2), np.int64)
 
 
 def members(
-    of: "PlanContent | PartPlan", set_name: str, size: int, group: str | int, none: str = "none"
+    of: "PlanContent | PartPlan",
+    set_name: str,
+    size: int,
+    group: str | int,
+    none: str = "none",
 ) -> Int64s:
-    """Which of so many elements are in a group of a plan, or of a part of one, ascending.
+    """The elements of a group of a plan, or of a part of one, ascending.
 
-    Raises UnknownNameError where the set has no such group, ``none`` where it has no groups at all.
-    O(size) for each tag.
+    ``size`` is the number of elements of the set. Raises UnknownNameError where the set has
+    no such group; ``none`` stands in its message for a set without groups. O(size) for each
+    tag.
     """
-    inside, found = np.zeros(size, bool), False
+    is_member = np.zeros(size, bool)
+    has_name = False
     for tag in _group_tags(of, set_name):
+        # Find the numbers of the group in this tag: by its name, or its number itself.
         names = of.group_names.get(set_name, {}).get(tag, {})
-        numbers = [n for n, own in names.items() if group != 0 and group in (n, own)]
-        found |= bool(numbers)
+        numbers = [n for n, name in names.items() if group != 0 and group in (n, name)]
+        has_name |= bool(numbers)
         if group and not isinstance(group, str):
             numbers = [group]
-        further = of.further_groups.get(set_name, {}).get(tag, _NONE_FURTHER)
-        inside |= np.isin(of.tags[set_name][tag], numbers)
-        inside[further[np.isin(further[:, 1], numbers), 0]] = True
-    if found or inside.any():
-        return np.flatnonzero(inside)
-    said = ", ".join(sorted(set(_known(of, set_name)))) or none
-    raise UnknownNameError(f"set '{set_name}' has no group '{group}': its groups are {said}")
+        further = of.further_groups.get(set_name, {}).get(tag, NO_FURTHER_GROUPS)
+        is_member |= np.isin(of.tags[set_name][tag], numbers)
+        is_member[further[np.isin(further[:, 1], numbers), 0]] = True
+    if has_name or is_member.any():
+        return np.flatnonzero(is_member)
+    groups = ", ".join(sorted(set(_group_labels(of, set_name)))) or none
+    raise UnknownNameError(
+        f"set '{set_name}' has no group '{group}': its groups are {groups}"
+    )
 
 
 def _group_tags(of: "PlanContent | PartPlan", set_name: str) -> list[str]:
-    tags = [tag for tag in of.tags.get(set_name, {}) if tag != _NUMBERING]
-    return [tag for tag in tags if tag != ENTITY] or tags
+    """The tags of a set that hold groups."""
+    tags = [tag for tag in of.tags.get(set_name, {}) if tag != NUMBERING]
+    without_entities = [tag for tag in tags if tag != ENTITY]
+    return without_entities or tags
 
 
-def _known(of: "PlanContent | PartPlan", set_name: str) -> Iterator[str]:
-    """The groups that elements are in, and those that only have names."""
+def _group_labels(of: "PlanContent | PartPlan", set_name: str) -> Iterator[str]:
+    """Names, or else numbers, of groups that have elements or names."""
     for tag in _group_tags(of, set_name):
         names = of.group_names.get(set_name, {}).get(tag, {})
-        further = of.further_groups.get(set_name, {}).get(tag, _NONE_FURTHER)
+        further = of.further_groups.get(set_name, {}).get(tag, NO_FURTHER_GROUPS)
         used = distinct(np.append(of.tags[set_name][tag], further[:, 1])).tolist()
-        named = {number: name for number, name in names.items() if name is not None}
-        yield from (named.get(number, str(number)) for number in {*used, *names} - {0})
+        for number in {*used, *names} - {0}:
+            name = names.get(number)
+            if name is None:
+                yield str(number)
+            else:
+                yield name

@@ -1,4 +1,4 @@
-"""The pattern of a sparse matrix, and where loops add to it."""
+"""The pattern of a sparse matrix, and the nonzeros that loops add to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class MatrixPlan:
-    """All that assembling a matrix needs but the values [R14 3.2].
+    """The pattern of a matrix, and where each loop adds to it [R14 3.2].
 
     Parameters
     ----------
@@ -25,15 +25,15 @@ class MatrixPlan:
     row_set, column_set : str
         The sets whose elements have rows and columns.
     row_of, column_of : (n(set),) int32
-        Row and column of each element, ascending; -1 for a constrained one, which has none. One
-        array where the sets are one.
+        Row and column of each element, ascending; -1 for a constrained one, which has none.
+        One array where the sets are one.
     row_ptr : (rows + 1,) int64
         The nonzeros of row ``i`` are ``row_ptr[i]`` to ``row_ptr[i + 1] - 1``.
     columns : (nonzeros,) int32
         Ascending in each row.
     place : mapping of loop name to (n_from, local rows * local columns) int32
-        The nonzero to which each entry of an element's matrix, row after row, is added; -1 where
-        its row or column is constrained.
+        The nonzero to which each entry of an element's matrix, row after row, is added; -1
+        where its row or column is constrained.
     """
 
     name: str
@@ -47,22 +47,27 @@ class MatrixPlan:
 
     def __repr__(self) -> str:
         rows, columns = self.shape
-        return f"MatrixPlan('{self.name}', {rows:,} x {columns:,}, {self.columns.size:,} nonzeros)"
+        return (
+            f"MatrixPlan('{self.name}', {rows:,} x {columns:,}, "
+            f"{self.columns.size:,} nonzeros)"
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the matrix."""
         return self.row_ptr.size - 1, int(np.count_nonzero(self.column_of >= 0))
 
-    def csr(self, dtype: DTypeLike = "f8", values: NDArray[Any] | None = None) -> "CsrMatrix":
+    def csr(
+        self, dtype: DTypeLike = "f8", values: NDArray[Any] | None = None
+    ) -> "CsrMatrix":
         """A matrix of this pattern.
 
         Parameters
         ----------
         dtype : dtype
-            Of zeros, where there are no values.
+            Of the zeros, where no values are given.
         values : (nonzeros,) array, optional
-            Not copied. None: the value 0 everywhere.
+            Not copied. None: zeros.
 
         Returns
         -------
@@ -71,9 +76,11 @@ class MatrixPlan:
         """
         from ..matrix.stores import CsrMatrix
 
-        # of the type of the columns, as scipy wants it: places are int32, so all fit
+        # SciPy takes offsets and columns of one type; int32 holds all offsets, as it holds
+        # the numbers of all nonzeros in `place`.
         row_ptr = read_only(self.row_ptr.astype(np.int32))
-        values = np.zeros(self.columns.size, dtype) if values is None else values
+        if values is None:
+            values = np.zeros(self.columns.size, dtype)
         return CsrMatrix(row_ptr, self.columns, values, self.shape[1])
 
 
@@ -83,42 +90,77 @@ def with_places(
     sizes: Mapping[str, int],
     matrices: Mapping[str, MatrixPlan],
 ) -> tuple[dict[str, SetMap], dict[str, int]]:
-    """The maps and sizes of a loop with the nonzeros that it adds to as sets, places as maps.
+    """The maps and sizes of a loop, with matrices as sets of nonzeros.
 
-    Of a matrix that is not in ``matrices`` the loop stores the matrices of the elements. A place of
-    -1 is none. Raises MeshprepError where a set has the name that the nonzeros get.
+    Each matrix of the loop in ``matrices`` adds the set of its nonzeros, and the map from
+    an element to the nonzeros that it adds to, with -1 for none. Of a matrix that is not in
+    ``matrices`` the loop stores the matrices of the elements. Raises MeshprepError where
+    another set has the name of the nonzeros.
     """
-    maps, sizes = dict(maps), dict(sizes)
+    maps = dict(maps)
+    sizes = dict(sizes)
     for arg in loop.matrices:
-        if arg.name in matrices:
-            to_set, matrix = nonzeros_of(arg.name), matrices[arg.name]
-            if to_set in sizes:
-                raise MeshprepError(f"a set has the name '{to_set}': give the matrix another one")
-            place = SetMap(arg.name, loop.over, to_set, matrix.place[loop.name])
-            maps[_places(loop, arg.name)], sizes[to_set] = place, matrix.columns.size
+        if arg.name not in matrices:
+            continue
+        matrix = matrices[arg.name]
+        to_set = nonzeros_of(arg.name)
+        if to_set in sizes:
+            raise MeshprepError(
+                f"a set has the name '{to_set}': give the matrix another one"
+            )
+        # A nonzero is a point, and the places are the map to it: the rest treats matrices
+        # like dats.
+        sizes[to_set] = matrix.columns.size
+        maps[_map_to_nonzeros(loop, arg.name)] = SetMap(
+            name=arg.name,
+            from_set=loop.over,
+            to_set=to_set,
+            table=matrix.place[loop.name],
+        )
     return maps, sizes
 
 
 def plain_args(loop: Loop, maps: Mapping[str, SetMap]) -> tuple[Arg, ...]:
-    """The arguments of a loop, matrices as the dats that they are in memory.
+    """The arguments of a loop, with matrices as dats.
 
-    A matrix without places in ``maps``, see :func:`with_places`, is stored element by element.
+    A matrix is a dat on its nonzeros where ``maps`` has the map to them, see
+    :func:`with_places`; otherwise a dat on the elements, of the matrix of each element.
     """
-    return tuple(arg if arg.columns is None else _as_dat(loop, arg, maps) for arg in loop.args)
+    args = []
+    for arg in loop.args:
+        if arg.columns is None:
+            args.append(arg)
+        else:
+            args.append(_matrix_as_dat(loop, arg, maps))
+    return tuple(args)
 
 
-def _as_dat(loop: Loop, arg: Arg, maps: Mapping[str, SetMap]) -> Arg:
-    name = _places(loop, arg.name)
+def _matrix_as_dat(loop: Loop, arg: Arg, maps: Mapping[str, SetMap]) -> Arg:
+    name = _map_to_nonzeros(loop, arg.name)
+    # Without the places of nonzeros each element writes its own matrix.
     if name not in maps:
-        return Arg(arg.name, Access.WRITE, arg.dim * len(arg.index), arg.dtype)
-    return Arg(arg.name, arg.access, 1, arg.dtype, name, tuple(range(maps[name].arity)))
+        return Arg(
+            name=arg.name,
+            access=Access.WRITE,
+            dim=arg.dim * len(arg.index),
+            dtype=arg.dtype,
+        )
+    # With them the matrix is a dat on its nonzeros, reached by a map.
+    return Arg(
+        name=arg.name,
+        access=arg.access,
+        dim=1,
+        dtype=arg.dtype,
+        map=name,
+        index=tuple(range(maps[name].arity)),
+    )
 
 
-def _places(loop: Loop, matrix: str) -> str:
-    """The name of the map to the nonzeros of a matrix."""
+def _map_to_nonzeros(loop: Loop, matrix: str) -> str:
+    """The name of the map of a loop to the nonzeros of a matrix."""
     return f"{loop.over}->{nonzeros_of(matrix)}"
 
 
 def nonzeros_of(matrix: str) -> str:
-    """The name of the set of its nonzeros."""
+    """The name of the set of the nonzeros of a matrix."""
     return f"nonzeros of {matrix}"

@@ -1,8 +1,9 @@
-"""What a plan tells of itself: the figures of orders, of loops before and after, and seconds.
+"""The figures of a plan: of orders, of loops before and after, and seconds of each stage.
 
-``plan.metrics.loops["edges->cells"].variants["s256"].after.reuse`` is a reuse factor. Solvers need
-none of it. :mod:`meshprep.metrics` computes the figures, ``docs/reports.md`` says which are good.
-"Older plans" below are files of version 1 from before a figure was known.
+``plan.metrics.loops["edges->cells"].variants["s256"].after.reuse`` is a reuse factor.
+Solvers do not need them. :mod:`meshprep.metrics` computes the figures; ``docs/reports.md``
+says which are good. "Older plans" below are files of version 1 that were written before a
+figure was added.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from .records import IN_PLACE, LEFT_OUT, Record
 
 @dataclass(frozen=True)
 class Spread(Record):
-    """Smallest, mean and largest of something over the blocks; None where there are no blocks."""
+    """The smallest, mean and largest value over the blocks; None without blocks."""
 
     min: int | None = None
     mean: float | None = None
@@ -23,7 +24,7 @@ class Spread(Record):
 
 @dataclass(frozen=True)
 class StagedBytes(Record):
-    """Bytes that a block stages: every indirect dat of every staged point; None without blocks."""
+    """Bytes that a block stages, of all indirect dats; None without blocks."""
 
     mean: float | None = None
     max: int | None = None
@@ -31,17 +32,20 @@ class StagedBytes(Record):
 
 @dataclass(frozen=True)
 class ThreadColourMetrics(Record):
-    """Thread colours of a block, mean and largest; None where there are no blocks."""
+    """Thread colours of a block: mean, largest, and mean of a lower bound.
+
+    The bound is the largest number of elements of the block that write one point. None
+    without blocks.
+    """
 
     mean: float | None
     max: int | None = None
-    # Mean of a lower bound: the largest number of the block's elements that write one point.
     bound_mean: float | None = None
 
 
 @dataclass(frozen=True)
 class UnitCount(Record):
-    """Lines or sectors, mean a block and in total."""
+    """Lines or sectors: the mean of a block, and the total."""
 
     mean: float | None = None
     total: int | None = None
@@ -49,9 +53,11 @@ class UnitCount(Record):
 
 @dataclass(frozen=True)
 class MemoryUnits(Record):
-    """What the staged values of a block lie on, with dats that start on a line."""
+    """Lines of 128 bytes, and sectors of 32, that hold the staged values of a block.
 
-    # Of 128 and of 32 bytes.
+    The dats are assumed to start on a line.
+    """
+
     lines: UnitCount = field(default_factory=UnitCount)
     sectors: UnitCount = field(default_factory=UnitCount)
 
@@ -71,12 +77,15 @@ class SectorCounts(Record):
 
 @dataclass(frozen=True)
 class SetReuse(Record):
-    """How often what blocks load is used: over one to-set, or over all."""
+    """The reuse of the points that blocks load, of one to-set or of all [S19]."""
 
-    accesses: int  # entries of the loop's maps
-    loads: int  # distinct points a block, summed over blocks
-    reuse: float | None  # ``accesses / loads``, 1 at worst; None where nothing is indirect [S19]
-    # Share of the loads whose point no other block touches, 0 to 1, 1 at best.
+    # Entries of the loop's maps.
+    accesses: int
+    # Distinct points of a block, summed over the blocks.
+    loads: int
+    # ``accesses / loads``, 1 at worst; None where nothing is indirect.
+    reuse: float | None
+    # The share of loads whose point no other block touches, from 0 to 1, 1 at best.
     exclusive_share: float | None = None
 
 
@@ -84,19 +93,23 @@ class SetReuse(Record):
 class WarpEfficiency(Record):
     """The share of a warp's 32 lanes that work, 1 at best; None for an empty set [S19]."""
 
-    # With an element a lane, only the last warp of a block has idle lanes.
+    # While computing: only the last warp of a block has idle lanes.
     computing: float | None = None
-    # A warp writes once for every thread colour among its elements, and only the lanes of that
-    # colour work; as good as ``computing`` where no elements of a warp differ in colour.
+    # While writing: a warp writes once for every thread colour among its elements, and only
+    # the lanes of that colour work. Equal to ``computing`` where each warp has one colour.
     increments: float | None = None
 
 
 @dataclass(frozen=True)
 class Histogram(Record):
-    """``blocks[i]`` blocks lie from ``width * bins[i]`` to less than ``width * (bins[i] + 1)``."""
+    """Numbers of blocks by the value of a figure.
 
-    width: float  # 1 where numbers are whole
-    bins: tuple[int, ...]  # ascending; empty bins are left out
+    ``blocks[i]`` blocks have values from ``width * bins[i]`` to less than ``width *
+    (bins[i] + 1)``. Bins ascend, and empty ones are left out; whole numbers have width 1.
+    """
+
+    width: float
+    bins: tuple[int, ...]
     blocks: tuple[int, ...]
 
     def check(self) -> None:
@@ -110,7 +123,7 @@ class Histogram(Record):
 class Histograms(Record):
     """Blocks by reuse factor, by staged points of all sets, and by thread colours.
 
-    ``reuse`` is None where nothing is indirect; all are in older plans.
+    ``reuse`` is None where nothing is indirect; in older plans all three are None.
     """
 
     reuse: Histogram | None = field(default=None, metadata=LEFT_OUT)
@@ -120,11 +133,11 @@ class Histograms(Record):
 
 @dataclass(frozen=True)
 class PartitionMetrics(Record):
-    """What cutting the blocks took; ``other`` holds notes of the partitioner's own."""
+    """The figures of cutting the blocks; ``other`` holds notes of the partitioner."""
 
-    # Blocks in several pieces; None where the partitioner does not tell.
+    # Blocks in several pieces; None where the partitioner does not count them.
     scattered: int | None = field(default=None, metadata=LEFT_OUT)
-    # With the grouping of points; None where blocks were cut from those of another variant.
+    # Including the grouping of points; None for blocks cut from those of another variant.
     seconds: float | None = field(default=None, metadata=LEFT_OUT)
 
 
@@ -132,10 +145,12 @@ class PartitionMetrics(Record):
 class VariantMetrics(Record):
     """The figures of a loop cut into blocks."""
 
-    block_size: int  # the most elements of a block
-    target: str = "gpu"  # {"gpu", "cpu"}
+    # The most elements of a block.
+    block_size: int
+    # "gpu" or "cpu".
+    target: str = "gpu"
     partitioner: str
-    # Whether the elements of a block stand in the order of their thread colours.
+    # True where the elements of a block are in the order of their thread colours.
     sorted_by_colour: bool = False
     # True where blocks list their elements; None where they are ranges of the numbering.
     listed: bool | None = field(default=None, metadata=LEFT_OUT)
@@ -144,21 +159,26 @@ class VariantMetrics(Record):
     loads: int
     reuse: float | None
     exclusive_share: float | None = None
-    sets: Mapping[str, SetReuse] = field(default_factory=dict)  # by to-set name
+    # By to-set name.
+    sets: Mapping[str, SetReuse] = field(default_factory=dict)
     blocks: int
-    least_blocks: int | None = None  # elements over block size, rounded up
-    # Their quotient, 1 at best; None for a set without elements.
+    # Elements divided by the block size, rounded up.
+    least_blocks: int | None = None
+    # ``blocks / least_blocks``, 1 at best; None for a set without elements.
     blocks_over_least: float | None = None
     block_elements: Spread = field(default_factory=Spread)
     staged_bytes: StagedBytes = field(default_factory=StagedBytes)
     thread_colours: ThreadColourMetrics
-    block_colours: int  # launches of a call
-    block_colour_blocks: Spread = field(default_factory=Spread)  # blocks of a colour
-    block_colour_sizes: tuple[int, ...] = ()  # blocks of each colour; empty in older plans
+    # Launches of one call.
+    block_colours: int
+    # Blocks of a colour.
+    block_colour_blocks: Spread = field(default_factory=Spread)
+    # Blocks of each colour; empty in older plans.
+    block_colour_sizes: tuple[int, ...] = ()
     warp_efficiency: WarpEfficiency = field(default_factory=WarpEfficiency)
     histograms: Histograms = field(default_factory=Histograms)
-    # Of a call: all values that the loop reaches of every dat, those that are read and written
-    # twice [S19]; None in older plans.
+    # Of a call: all values that the loop reaches of every dat, those that are read and
+    # written twice [S19]; None in older plans.
     useful_bytes: int | None = None
     # With the components of an element together, and with an array for each component.
     aos: MemoryUnits = field(default_factory=MemoryUnits)
@@ -183,9 +203,10 @@ class VariantMetrics(Record):
 
 @dataclass(frozen=True)
 class BeforeAfter(Record):
-    """A variant, and the input order cut into runs of its block size."""
+    """The figures of a variant, and of the input order cut into runs of its block size."""
 
-    before: VariantMetrics | None  # None where the runs are too scattered to be staged
+    # None where the points of the runs are too many to be staged.
+    before: VariantMetrics | None
     after: VariantMetrics
 
     def check(self) -> None:
@@ -204,21 +225,22 @@ class LoopMetrics(Record):
 
 @dataclass(frozen=True)
 class OrderFigures(Record):
-    """The figures of one numbering of the points, elements following."""
+    """The figures of one numbering of the points; elements follow their points."""
 
-    # Largest difference of two neighbours' numbers: 0 without neighbours, 1 for a chain in order,
-    # n - 1 at worst.
+    # The largest difference of the numbers of two neighbours: 0 without neighbours, 1 for a
+    # chain in order, n - 1 at worst.
     bandwidth: int
-    # Sum over the points of the distance back to the smallest neighbour's number, 0 where that is
-    # larger: 0 without neighbours, n - 1 for a chain in order, n (n - 1) / 2 at worst.
+    # The sum over the points of the difference to the smallest number of a neighbour, 0
+    # where that is larger: 0 without neighbours, n - 1 for a chain in order, n (n - 1) / 2
+    # at worst.
     profile: int
-    # Root of the mean square, over the points i, of the number of points that have number i or more
-    # and a neighbour (or themselves) of number i or less: 1 without neighbours, 2 at most for a
-    # chain in order, n at worst.
+    # The root of the mean square, over the points i, of the number of points that have
+    # number i or more and a neighbour (or themselves) of number i or less: 1 without
+    # neighbours, at most 2 for a chain in order, n at worst.
     rms_wavefront: float
-    # The 128-byte lines that each run of ``block_size`` consecutive elements touches, summed: what
-    # blocks load that are cut from this order as it stands. At best the lines that all points take,
-    # at worst one for every entry of the map.
+    # The 128-byte lines that runs of ``block_size`` consecutive elements touch, summed over
+    # the runs: the loads of blocks that are cut from this order. At best the lines of all
+    # points, at worst one for every entry of the map.
     lines: int
 
     @property
@@ -229,7 +251,7 @@ class OrderFigures(Record):
 
 @dataclass(frozen=True)
 class TriedOrder(Record):
-    """A method that was looked at: its seconds and figures, or a ``note`` why it has none."""
+    """A method that was tried: its seconds and figures, or a ``note`` why it has none."""
 
     method: str
     seconds: float
@@ -244,20 +266,26 @@ class TriedOrder(Record):
 class OrderMetrics(Record):
     """The locality order of the points that a loop leads."""
 
-    set: str  # the points
-    target: str  # {"gpu", "cpu"}
-    # What was asked for, and what was chosen.
+    # The set of the points.
+    set: str
+    # "gpu" or "cpu".
+    target: str
+    # The method of the options, and the one that was chosen.
     asked: str
     method: str
-    applied: bool  # False where the order of the input was kept
-    reason: str  # one sentence with the figures
-    # Of the input's numbering and of the method's, applied or not.
+    # False where the order of the input was kept.
+    applied: bool
+    # One sentence with the figures.
+    reason: str
+    # Of the numbering of the input, and of the method, also where it is not applied.
     before: OrderFigures
     after: OrderFigures
-    candidates: tuple[TriedOrder, ...]  # the best first
-    # Of the numbering in the plan: after points were grouped by blocks; None without one.
+    # The best first.
+    candidates: tuple[TriedOrder, ...]
+    # Of the numbering in the plan, after points were grouped by blocks; None where they
+    # were not.
     final: OrderFigures | None = field(default=None, metadata=LEFT_OUT)
-    # Orders of parts that no chain of maps ties to these points; None in one of these.
+    # The orders of sets that no chain of maps joins to these points; None in their own.
     more: "tuple[OrderMetrics, ...] | None" = field(default=None, metadata=LEFT_OUT)
 
 
@@ -266,17 +294,24 @@ class OrderMetrics(Record):
 class Metrics(Record):
     """All figures of a plan."""
 
-    # Of the first loop that leads; None where every set kept its order.
+    # Of the first leading loop; None where every set kept its order.
     locality: OrderMetrics | None = None
-    loops: Mapping[str, LoopMetrics] = field(default_factory=dict)  # by loop name
-    # By stage: what preparing took, files apart: ``"topology"``, ``"proof"`` and so on.
+    # By loop name.
+    loops: Mapping[str, LoopMetrics] = field(default_factory=dict)
+    # Seconds of each stage, such as ``"topology"`` or ``"proof"``, without reading and
+    # writing files.
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def orders(self) -> tuple[OrderMetrics, ...]:
         """Every order of points, the first one first."""
-        return (self.locality, *(self.locality.more or ())) if self.locality else ()
+        if self.locality:
+            return (self.locality, *(self.locality.more or ()))
+        return ()
 
     def sides(self) -> tuple[BeforeAfter, ...]:
         """Every variant of every loop."""
-        return tuple(s for loop in self.loops.values() for s in loop.variants.values())
+        sides: list[BeforeAfter] = []
+        for loop in self.loops.values():
+            sides += loop.variants.values()
+        return tuple(sides)

@@ -1,6 +1,7 @@
-"""The plan: what a solver needs to run its loops in blocks, without a race.
+"""The plan: the arrays with which a solver runs its loops in blocks, without a race.
 
-Frozen arrays only; :mod:`store` reads and writes them, :mod:`verify` proves them.
+The arrays are frozen; :mod:`.file.store` reads and writes them, :mod:`.checks.verify`
+proves them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import UnknownNameError, name_entries
+from ..errors import UnknownNameError, import_package, name_entries
 from ..types.loops import Loop, among, cut_by_shell
 from ..types.maps import SetMap, rows_of_entries
 from ..types.ordering import Ordering
+from .conflicts import blocks_that_meet, written_columns
 from .metrics import Metrics
 from .tuned import Tuned
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Staging:
-    """For one to-set: the distinct elements each block touches.
+    """The distinct points of one to-set that each block touches.
 
     Parameters
     ----------
@@ -33,7 +35,7 @@ class Staging:
     points : (loads,) int32
         Ascending inside a block.
     exclusive : (loads,) bool
-        True where no other block touches the point, so that it may be written plainly.
+        True where no other block touches the point: then a plain write is safe.
     """
 
     point_offset: NDArray[np.int64]
@@ -54,17 +56,18 @@ class Variant:
     name : str
         ``"s448"`` for a block size of 448.
     block_size : int
-        The cap: no block has more elements.
+        No block has more elements.
     target : str
         ``"gpu"`` or ``"cpu"``.
     partitioner : str
-        Which partitioner cut the blocks.
+        The partitioner that cut the blocks.
     sorted_by_colour : bool
-        True when the elements of each block stand in the order of their thread colours.
+        True when the elements of each block are in the order of their thread colours.
     block_offset : (n_blocks + 1,) int64
         Block ``b`` owns places ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
     block_colour_offset : (n_block_colours + 1,) int64
-        Blocks of colour ``c`` are ``block_order[block_colour_offset[c]:block_colour_offset[c+1]]``.
+        Blocks of colour ``c`` are
+        ``block_order[block_colour_offset[c]:block_colour_offset[c+1]]``.
     block_order : (n_blocks,) int32
         Blocks grouped by colour, ascending inside a colour.
     thread_colour : (n_from,) uint8 or uint16
@@ -73,11 +76,11 @@ class Variant:
         Number of thread colours of each block.
     staging : mapping of to-set name to Staging
     local : mapping of map name to (arity, n_from) uint16
-        The map as positions in the block's staging list, place by place; transposed for coalesced
-        reading.
+        The map as positions in the block's staging list, place by place; transposed for
+        coalesced reading.
     elements : (n_from,) int32 or None
-        The element at each place, a permutation; None where it is the place itself. So blocks need
-        not be ranges of the set's numbering.
+        The element at each place, a permutation; None where it is the place itself. So
+        blocks need not be ranges of the set's numbering.
     """
 
     name: str
@@ -140,10 +143,14 @@ class Variant:
         (n_from, ...) array
             ``values`` itself where blocks list no elements.
         """
-        return values if self.elements is None else values[self.elements]
+        if self.elements is None:
+            return values
+        return values[self.elements]
 
     def by_element(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Bring values of the places, such as ``thread_colour``, into the order of the elements.
+        """Bring values of the places into the order of the elements.
+
+        Such as the values of ``thread_colour``.
 
         Parameters
         ----------
@@ -156,9 +163,9 @@ class Variant:
         """
         if self.elements is None:
             return values
-        found = np.empty_like(values)
-        found[self.elements] = values
-        return found
+        values_of_elements = np.empty_like(values)
+        values_of_elements[self.elements] = values
+        return values_of_elements
 
     def colour_of_block(self) -> NDArray[np.int32]:
         """The colour of every block.
@@ -179,15 +186,16 @@ class Ranges:
     Parameters
     ----------
     offset : (n_ranges + 1,) int64
-        Range ``r`` holds places ``offset[r]`` to ``offset[r + 1] - 1`` of the default variant.
+        Range ``r`` holds places ``offset[r]`` to ``offset[r + 1] - 1`` of the default
+        variant.
     order : (n_ranges,) int32
         The range that is begun at each turn.
     wait_offset : (n_ranges + 1,) int64
         The range of turn ``i`` begins when those of turns
         ``waits[wait_offset[i]:wait_offset[i + 1]]`` are done.
     waits : (n_waits,) int32
-        Turns, each lower than the one that waits. Any two ranges that write a common point are a
-        turn and one that waits for it.
+        Turns, each lower than the one that waits. Of any two ranges that write a common
+        point, the later one waits for the earlier one.
     """
 
     offset: NDArray[np.int64]
@@ -199,28 +207,28 @@ class Ranges:
 @dataclass(frozen=True, eq=False)
 @name_entries(sizes="set", maps="map", variants="variant", matrices="matrix")
 class LoopPlan:
-    """A loop as a solver runs it: what ``ParLoop`` takes.
+    """The plan of one loop, as ``ParLoop`` takes it.
 
     Parameters
     ----------
     loop : Loop
     sizes : mapping of set name to number of elements
     maps : mapping of map name to SetMap
-        Those that the loop uses, in the plan's numbering.
+        The maps of the loop, in the plan's numbering.
     variants : mapping of variant name to Variant
     default : str
-        The variant that is taken where none is named.
+        The variant that is used where none is named.
     tuned : tuple of Tuned
-        What ``meshprep tune`` found, one entry a machine and layout.
+        The results of ``meshprep tune``, an entry for each machine and layout.
     rows : mapping of set name to int
-        Rows of the dats of a set, where they are more than its size: on one part of a mesh, copies
-        of other parts' elements follow those that the loop runs over.
+        Rows of the dats of a set, where they are more than its size: on one part of a mesh,
+        copies of other parts' elements follow the elements that the loop runs over.
     matrices : mapping of matrix name to MatrixPlan
-        Those that the loop adds to. Of a matrix that is not here, the loop stores the matrices of
-        the elements, a row each.
+        The matrices that the loop adds to. Of a matrix that is not here, the loop stores
+        the matrices of the elements, a row each.
     ranges : Ranges or None
-        In what pieces, and in which order, the threads of a CPU run the loop; None where the file
-        is older than these.
+        The ranges that the threads of a CPU run, in their order; None in a file of an older
+        version.
     """
 
     loop: Loop
@@ -236,14 +244,20 @@ class LoopPlan:
     def __repr__(self) -> str:
         args = ", ".join(a.name for a in self.loop.args)
         variants = ", ".join(self.variants)
-        return f"LoopPlan({self.loop.name}({args}) over {self.loop.over}, variants {variants})"
+        return (
+            f"LoopPlan({self.loop.name}({args}) over {self.loop.over}, variants {variants})"
+        )
 
     @property
     def tables(self) -> list[NDArray[np.int32]]:
-        """What compiled loops reach their data through: the maps, then the places in matrices."""
-        added = [self.matrices[a.name] for a in self.loop.matrices if a.name in self.matrices]
-        maps = [self.maps[name].table for name in self.loop.maps]
-        return [*maps, *(m.place[self.loop.name] for m in added)]
+        """The tables of a compiled loop: those of its maps, then those of its matrices."""
+        tables = [self.maps[name].table for name in self.loop.maps]
+        tables += [
+            self.matrices[arg.name].place[self.loop.name]
+            for arg in self.loop.matrices
+            if arg.name in self.matrices
+        ]
+        return tables
 
     def rows_of(self, name: str) -> int:
         """Rows of the dats of one set.
@@ -261,10 +275,12 @@ class LoopPlan:
 
     @property
     def reuse(self) -> float | None:
-        """How often the default variant's blocks use what they load; None without maps [S19]."""
+        """The reuse factor of the default variant's blocks; None without maps [S19]."""
         loads = sum(s.points.size for s in self.variant().staging.values())
         entries = sum(self.maps[name].arity for name in self.loop.maps)
-        return entries * self.sizes[self.loop.over] / loads if loads else None
+        if loads:
+            return entries * self.sizes[self.loop.over] / loads
+        return None
 
     def variant(self, name: str | None = None) -> Variant:
         """One way to cut the loop into blocks.
@@ -281,15 +297,79 @@ class LoopPlan:
         Raises
         ------
         PlanError
-            Where there is none of that name; the message lists those there are.
+            For an unknown name; the message lists the variants of the loop.
         """
-        wanted = self.default if name is None else name
-        if wanted not in self.variants:
+        if name is None:
+            name = self.default
+        if name not in self.variants:
             raise UnknownNameError(
-                f"loop '{self.loop.name}' has no variant '{wanted}': "
+                f"loop '{self.loop.name}' has no variant '{name}': "
                 f"choose {', '.join(self.variants)}"
             )
-        return self.variants[wanted]
+        return self.variants[name]
+
+    def conflicts(self, variant: str | None = None) -> Any:
+        """The graph of the blocks: which of them write a common point.
+
+        Parameters
+        ----------
+        variant : str, optional
+            None for the default.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            (n_blocks, n_blocks), True where two different blocks may not run at once. O(sum
+            over points of their blocks squared).
+
+        Raises
+        ------
+        PlanError
+            For an unknown variant.
+        MissingPackageError
+            Where scipy is not installed.
+        """
+        chosen = self.variant(variant)
+        columns, n_points = written_columns(self.loop, self.maps, self.sizes)
+        return blocks_that_meet(
+            columns=columns,
+            n_points=n_points,
+            block=chosen.block_of_element(),
+            n_blocks=chosen.n_blocks,
+        )
+
+    def conflict_graph(self, variant: str | None = None) -> Any:
+        """The graph of :meth:`conflicts` for networkx, with the colour of each block.
+
+        Parameters
+        ----------
+        variant : str, optional
+            None for the default.
+
+        Returns
+        -------
+        networkx.Graph
+            Nodes are the numbers of blocks, with ``colour`` and ``elements``.
+
+        Raises
+        ------
+        PlanError
+            For an unknown variant.
+        MissingPackageError
+            Where networkx or scipy is not installed.
+        """
+        networkx = import_package(
+            "networkx", "graphs of blocks need networkx: pip install networkx"
+        )
+        chosen = self.variant(variant)
+        graph = networkx.from_scipy_sparse_array(self.conflicts(variant).astype(np.int8))
+        colours = chosen.colour_of_block().tolist()
+        elements = np.diff(chosen.block_offset).tolist()
+        for _, _, attributes in graph.edges(data=True):
+            attributes.clear()
+        networkx.set_node_attributes(graph, dict(enumerate(colours)), "colour")
+        networkx.set_node_attributes(graph, dict(enumerate(elements)), "elements")
+        return graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +386,7 @@ class LoopPlan:
     extensions="extension",
 )
 class PlanContent:
-    """Everything prepared for one mesh, without its file; :class:`~.plan.Plan` says what it is."""
+    """Everything prepared for one mesh; :class:`~.plan.Plan` documents and saves it."""
 
     sizes: Mapping[str, int]
     ordering: Mapping[str, Ordering]
@@ -320,13 +400,17 @@ class PlanContent:
     tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
     matrices: Mapping[str, "MatrixPlan"] = field(default_factory=dict)
     group_names: Mapping[str, Mapping[str, Mapping[int, str]]] = field(default_factory=dict)
-    further_groups: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
+    further_groups: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(
+        default_factory=dict
+    )
     coordinates: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     extensions: Mapping[str, "Tree"] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         sets = ", ".join(f"{name} {size:,}" for name, size in self.sizes.items())
-        return f"Plan(loops {', '.join(self.loops)}; sets {sets}; maps {', '.join(self.maps)})"
+        return (
+            f"Plan(loops {', '.join(self.loops)}; sets {sets}; maps {', '.join(self.maps)})"
+        )
 
     def __contains__(self, loop: object) -> bool:
         return isinstance(loop, str) and among(loop, self.loops) in self.loops
@@ -340,7 +424,8 @@ class PlanContent:
     def __getitem__(self, loop: str) -> LoopPlan:
         name = among(loop, self.loops)
         if name not in self.loops:
-            has = ", ".join(self.loops)
-            said = f"the plan has no loop '{loop}'{cut_by_shell(loop)}: it has {has}"
-            raise UnknownNameError(said)
+            raise UnknownNameError(
+                f"the plan has no loop '{loop}'{cut_by_shell(loop)}: "
+                f"it has {', '.join(self.loops)}"
+            )
         return self.loops[name]

@@ -1,4 +1,4 @@
-"""The plan with its file: load, save, prove."""
+"""The plan with its file: load, save and prove it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from .model import LoopPlan, PlanContent
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(PlanContent):
-    """Everything prepared for one mesh: what a solver loads, and what reports show.
+    """Everything prepared for one mesh, as solvers load it and reports show it.
 
     Parameters
     ----------
@@ -31,24 +31,26 @@ class Plan(PlanContent):
     options, about : mapping
         The effective options; creator, time and versions. JSON values.
     tags : mapping of set name to (mapping of tag name to (n,) int64)
-        Group numbers in the new numbering, for sets that the input file does not have (boundary
-        faces), so that a solver can set boundary conditions. 0 stands for none; of an element in
-        several groups it is the first.
-    group_names : mapping of set name to (mapping of tag name to (mapping of group number to name))
-        Of the groups of ``tags`` that have names; :meth:`group` looks there.
+        Group numbers in the new numbering, for sets that the input file does not have
+        (boundary faces), so that a solver can set boundary conditions. 0 stands for no
+        group; an element in several groups has the number of the first one.
+    group_names : mapping of set name to mapping
+        By tag name, the names of groups by their numbers; :meth:`group` uses them.
     further_groups : mapping of set name to (mapping of tag name to (m, 2) int64)
-        An element and a group in each row: the other groups of elements in several, ascending.
+        The other groups of elements in several: an element and a group in each row,
+        ascending.
     matrices : mapping of matrix name to MatrixPlan
-        The pattern of each matrix that loops add to, and the places of what they add.
+        The pattern of each matrix that loops add to, and the nonzeros that they add to.
     coordinates : mapping of set name to (n, 2 or 3) float64
-        In the new numbering; empty unless they were asked for.
+        In the new numbering; empty unless an option asked for them.
     extensions : mapping of extension name to Tree
-        What others have added to the file: kept as it is, see "Extensions" in docs/plan-format.md.
+        Data that other programs have added to the file, unchanged; see "Extensions" in
+        docs/plan-format.md.
 
     Notes
     -----
-    ``plan["NAME"]`` is the ``LoopPlan`` of a loop; ``"NAME" in plan``, ``for name in plan`` and
-    ``len(plan)`` go by the names of the loops.
+    ``plan["NAME"]`` is the ``LoopPlan`` of a loop; ``"NAME" in plan``, ``for name in
+    plan`` and ``len(plan)`` use the names of the loops.
     """
 
     @classmethod
@@ -62,13 +64,14 @@ class Plan(PlanContent):
         Returns
         -------
         Plan
-            Checked: the seal over all bytes, every shape and type, and every index that a loop
-            will use.
+            Checked: the seal over all bytes, every shape and type, and every index that a
+            loop will use.
 
         Raises
         ------
         PlanError
-            When the file is missing, damaged, no plan, or of a version that this one cannot read.
+            When the file is missing, damaged, no plan, or of a version that this one cannot
+            read.
         MissingPackageError
             Where h5py is not installed.
 
@@ -115,7 +118,7 @@ class Plan(PlanContent):
         Raises
         ------
         PlanError
-            Where there is no such loop; the message lists those there are.
+            Where there is no such loop; the message lists the loops of the plan.
         """
         return self[name]
 
@@ -159,24 +162,29 @@ class Plan(PlanContent):
     def _repr_html_(self) -> str:
         from ..types.shown import html_table
 
-        loops = [
-            (name, p.loop.over, p.sizes[p.loop.over], p.variant().n_blocks, p.reuse)
-            for name, p in self.loops.items()
-            if p.variants
-        ]
-        rows = [(*words, "-" if reuse is None else f"{reuse:.2f}") for *words, reuse in loops]
+        rows = []
+        for name, plan in self.loops.items():
+            if not plan.variants:
+                continue
+            reuse = "-"
+            if plan.reuse is not None:
+                reuse = f"{plan.reuse:.2f}"
+            over = plan.loop.over
+            rows.append((name, over, plan.sizes[over], plan.variant().n_blocks, reuse))
         sets = ", ".join(f"{name} {size:,}" for name, size in self.sizes.items())
-        return html_table(f"Plan: {sets}", ("loop", "over", "elements", "blocks", "reuse"), rows)
+        return html_table(
+            f"Plan: {sets}", ("loop", "over", "elements", "blocks", "reuse"), rows
+        )
 
     def group(self, set_name: str, group: str | int) -> NDArray[np.int64]:
-        """The elements of a group of a derived set, such as the boundary edges of ``"wall"``.
+        """The elements of a group of a derived set, such as boundary edges of ``"wall"``.
 
         Parameters
         ----------
         set_name : str
         group : str or int
-            Name or number, as the mesh file has it. Numbers of Gmsh's entities count only where the
-            set has no other groups.
+            Name or number, as the mesh file has it. Numbers of Gmsh's entities count only
+            where the set has no other groups.
 
         Returns
         -------
@@ -198,16 +206,19 @@ class Plan(PlanContent):
         return members(self, set_name, self.sizes[set_name], group, none)
 
     def verify(self) -> list[str]:
-        """Prove the plan: permutations, offsets, caps, staging lists, local maps and colours.
+        """Prove that the plan is right.
+
+        The proof covers permutations, offsets, sizes of blocks, staging lists, local maps
+        and colours.
 
         Returns
         -------
         list of str
-            What is wrong, one line each; empty when the plan is right.
+            Each fault in one line; empty when the plan is right.
 
         Notes
         -----
-        Every element and index is looked at: O(elements x arity) for each variant, in NumPy.
+        Checks every element and index: O(elements x arity) for each variant, in NumPy.
         """
         from .checks.verify import verify
 

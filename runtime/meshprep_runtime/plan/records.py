@@ -1,8 +1,8 @@
 """Frozen dataclasses as JSON values, and back with every type checked.
 
-The one place that turns what a plan stores as JSON into objects. Its numbers are counts, shares and
-seconds: finite, and never negative. What this version has no field for is kept as it is, see
-"Versions" in docs/plan-format.md.
+All JSON of a plan is read here. Its numbers are counts, shares and seconds: finite, and
+never negative. Values that this version has no field for are kept unchanged, see "Versions"
+in docs/plan-format.md.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,33 +14,37 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 from ..errors import PlanError
 
 T = TypeVar("T")
-# Metadata of a field: it is not written where it has its default; it is written in place of its
-# record.
-LEFT_OUT, IN_PLACE = {"left out": True}, {"in place": True}
+# Metadata of a field that is not written where it has its default.
+LEFT_OUT = {"left out": True}
+# Metadata of the only field of a record, whose value is written in place of the record.
+IN_PLACE = {"in place": True}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A JSON object. Fields without a default must be there when it is read."""
+    """A JSON object; fields without a default must be in it when it is read.
 
-    # JSON values that this version has no field for.
+    ``other`` holds JSON values that this version has no field for.
+    """
+
     other: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
 
     def check(self) -> None:
-        """Raise ValueError where fields contradict each other; asked of what is read."""
+        """Raise ValueError where fields contradict each other; called after reading."""
 
 
 def to_json(value: Any) -> Any:
     """Records, and mappings and lists of them, as JSON values."""
     if isinstance(value, Record):
-        found = dict(value.other)
-        for one in fields(value)[1:]:
-            inner = getattr(value, one.name)
-            if "in place" in one.metadata:
+        values = dict(value.other)
+        # The first field is `other`.
+        for record_field in fields(value)[1:]:
+            inner = getattr(value, record_field.name)
+            if "in place" in record_field.metadata:
                 return to_json(inner)
-            if inner != one.default or "left out" not in one.metadata:
-                found[one.name] = to_json(inner)
-        return found
+            if inner != record_field.default or "left out" not in record_field.metadata:
+                values[record_field.name] = to_json(inner)
+        return values
     if isinstance(value, Mapping):
         return {key: to_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -49,74 +53,110 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: type[T], value: Any, where: str) -> T:
-    """The reverse of :func:`to_json`.
+    """The value of a type that :func:`to_json` has turned into JSON.
 
-    ``kind`` is a :class:`Record`, ``int``, ``float``, ``str``, ``bool`` or ``Any``; a mapping from
-    ``str`` to one of these, a tuple of one, or one or None. Raises PlanError at the first value of
-    another type; ``where`` names the place of ``value`` in the message.
+    ``kind`` is a :class:`Record`, ``int``, ``float``, ``str``, ``bool`` or ``Any``; a
+    mapping from ``str`` to one of these, a tuple of one of them, or one of them or None.
+    Raises PlanError at the first value of another type; ``where`` names the place of
+    ``value`` in the message.
     """
-    return cast(T, _read(kind, value, where))
+    return cast(T, _read_json(kind, value, where))
 
 
 def wrong_figures(what: str) -> PlanError:
-    """The error for figures that no meshprep wrote; ``what`` names the place and the fault."""
-    return PlanError(f"the plan's figures are not those of a plan ({what}): make the plan anew")
+    """The error for figures that no meshprep wrote; ``what`` is place and fault."""
+    return PlanError(
+        f"the plan's figures are not those of a plan ({what}): make the plan anew"
+    )
 
 
-def _read(kind: Any, value: Any, where: str) -> Any:
-    origin, inner = get_origin(kind), get_args(kind)
+def _read_json(kind: Any, value: Any, where: str) -> Any:
+    origin = get_origin(kind)
+    inner_kinds = get_args(kind)
     if kind is Any or (origin is UnionType and value is None):
         return value
     if origin is UnionType:
-        return _read(inner[0], value, where)
+        return _read_json(inner_kinds[0], value, where)
     if origin is tuple:
-        _require(isinstance(value, list | tuple), where, "no list")
-        return tuple(_read(inner[0], one, f"{where}/{i}") for i, one in enumerate(value))
-    if kind in _PLAIN:
-        matches, what = _PLAIN[kind]
-        _require(matches(value), where, what)
+        _require_type(isinstance(value, list | tuple), where, "no list")
+        return tuple(
+            _read_json(inner_kinds[0], entry, f"{where}/{i}")
+            for i, entry in enumerate(value)
+        )
+    # Numbers, texts and truth values stand for themselves.
+    if kind in PLAIN_KINDS:
+        matches, fault = PLAIN_KINDS[kind]
+        _require_type(matches(value), where, fault)
         return value
-    if origin is None and "in place" in (first := fields(kind)[1]).metadata:
-        return kind(**{first.name: _read(_types(kind)[first.name], value, where)})
-    _require(isinstance(value, Mapping), where, "no JSON object")
+    if origin is None:
+        only_field = fields(kind)[1]
+        if "in place" in only_field.metadata:
+            inner_kind = _types_of_fields(kind)[only_field.name]
+            return kind(**{only_field.name: _read_json(inner_kind, value, where)})
+    # All else is an object: a mapping, or the fields of a record.
+    _require_type(isinstance(value, Mapping), where, "no JSON object")
     if origin is Mapping:
-        return {key: _read(inner[1], one, f"{where}/{key}") for key, one in value.items()}
-    return _record(kind, value, where)
+        return {
+            key: _read_json(inner_kinds[1], entry, f"{where}/{key}")
+            for key, entry in value.items()
+        }
+    return _read_record(kind, value, where)
 
 
-def _record(kind: Any, values: Mapping[str, Any], where: str) -> Any:
-    known, other = {}, dict(values)
-    for one in fields(kind)[1:]:
-        if one.name in values:
-            place = f"{where}/{one.name}"
-            known[one.name] = _read(_types(kind)[one.name], other.pop(one.name), place)
-        elif one.default is one.default_factory is MISSING:
-            raise wrong_figures(f"{where}/{one.name} is missing")
-    made = kind(**known, other=other)
+def _read_record(kind: Any, values: Mapping[str, Any], where: str) -> Any:
+    """A record with the fields of a JSON object; all other values go to ``other``."""
+    values_of_fields = {}
+    other = dict(values)
+    types = _types_of_fields(kind)
+    for record_field in fields(kind)[1:]:
+        name = record_field.name
+        if name in values:
+            values_of_fields[name] = _read_json(
+                types[name], other.pop(name), f"{where}/{name}"
+            )
+        elif record_field.default is record_field.default_factory is MISSING:
+            raise wrong_figures(f"{where}/{name} is missing")
+    # Fields of later versions stay in the record, and are written again.
+    record = kind(**values_of_fields, other=other)
     try:
-        made.check()
+        record.check()
     except ValueError as error:
         raise wrong_figures(f"{where}/{error}") from None
-    return made
+    return record
 
 
-def _require(matches: bool, where: str, what: str) -> None:
+def _require_type(matches: bool, where: str, fault: str) -> None:
     if not matches:
-        raise wrong_figures(f"{where} is {what}")
+        raise wrong_figures(f"{where} is {fault}")
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e18
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
 
 
-_PLAIN: dict[Any, tuple[Callable[[Any], bool], str]] = {
-    bool: (lambda value: isinstance(value, bool), "neither true nor false"),
-    float: (_number, "no number from 0 to 1e18"),
-    int: (lambda value: _number(value) and isinstance(value, int), "no whole number from 0"),
-    str: (lambda value: isinstance(value, str), "no text"),
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 <= value < 1e18
+
+
+def _is_whole_number(value: Any) -> bool:
+    return isinstance(value, int) and _is_number(value)
+
+
+def _is_str(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+# How plain values are checked, and what a message says of others.
+PLAIN_KINDS: dict[Any, tuple[Callable[[Any], bool], str]] = {
+    bool: (_is_bool, "neither true nor false"),
+    float: (_is_number, "no number from 0 to 1e18"),
+    int: (_is_whole_number, "no whole number from 0"),
+    str: (_is_str, "no text"),
 }
 
 
 @cache
-def _types(kind: Any) -> dict[str, Any]:
+def _types_of_fields(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)

@@ -1,4 +1,4 @@
-"""What was found to run a loop fastest, and the machine it holds for [G12 section 6]."""
+"""The fastest ways to run a loop, and the machine that they hold for [G12 section 6]."""
 
 import math
 import statistics
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .records import LEFT_OUT, Record
 
-# How often noise alone may give a factor, at most.
+# The largest probability that noise alone makes a factor.
 CHANCE = 0.01
 
 
@@ -22,16 +22,21 @@ class Timing:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> "Timing":
-        """Of the seconds of each run, at least one."""
-        return cls(min(seconds), statistics.median(seconds), max(seconds), len(seconds))
+        """The timing of several runs, at least one, from the seconds of each."""
+        return cls(
+            least=min(seconds),
+            median=statistics.median(seconds),
+            most=max(seconds),
+            runs=len(seconds),
+        )
 
     def times_as_fast(self, other: "Timing") -> float | None:
-        """How many times as fast this is as another, by medians; below 1 where it is slower.
+        """The factor by which this is faster than another; below 1 where it is slower.
 
-        None where noise could have made the factor: a run of the faster one took as long as one of
-        the slower, or there are so few runs that those of two equal ways lie apart in more than 1 %
-        of all cases (five of each are enough). Runs should have taken turns, so that a slow spell
-        of the machine hits both.
+        By medians. None where noise could have made the factor: a run of the faster one
+        took as long as one of the slower; or there are so few runs that the seconds of two
+        equal ways do not overlap in more than 1 % of all cases (five runs of each are
+        enough). Runs should take turns, so that a slow period of the machine slows both.
         """
         overlap = self.least <= other.most and other.least <= self.most
         if overlap or 2 / math.comb(self.runs + other.runs, self.runs) > CHANCE:
@@ -39,45 +44,64 @@ class Timing:
         return other.median / self.median
 
 
-CPU, GPU = "cpu", "gpu"
+# The kinds of machines.
+CPU = "cpu"
+GPU = "gpu"
 
 
 @dataclass(frozen=True)
 class Machine(Record):
-    """What a choice holds for."""
+    """The processor or device, and the number of threads, that a choice holds for."""
 
-    kind: str  # {"cpu", "gpu"}
-    name: str  # of the processor or the device, as the system tells it
-    threads: int = 0  # threads of a CPU; 0 for a GPU
+    # "cpu" or "gpu".
+    kind: str
+    # The name of the processor or the device, as the system reports it.
+    name: str
+    # Threads of a CPU; 0 for a GPU.
+    threads: int = 0
 
     def __str__(self) -> str:
         if self.kind == GPU:
             return self.name
-        return f"{self.name}, {self.threads} thread{'s' if self.threads != 1 else ''}"
+        if self.threads == 1:
+            return f"{self.name}, 1 thread"
+        return f"{self.name}, {self.threads} threads"
 
 
 @dataclass(frozen=True)
 class Trial(Record):
-    """One way to run a loop, and how long a call takes."""
+    """One way to run a loop, and the seconds of a call."""
 
     strategy: str
-    variant: str  # the blocks; empty where the strategy has none
-    soa: tuple[str, ...]  # dats stored component after component; all others element after element
-    seconds: float  # a call: the fastest run, or what the traffic model says
-    median: float  # of all runs
-    spread: float  # the slowest run over the fastest, less 1
-    runs: int  # 0 where nothing was measured; fewer than the others had where it was given up early
-    # On a GPU, how blocks add to points that others share: ``"colours"`` or ``"atomics"``.
+    # The blocks; empty where the strategy has none.
+    variant: str
+    # Dats stored component after component; all others are stored element after element.
+    soa: tuple[str, ...]
+    # Seconds of a call: of the fastest run, or as the traffic model predicts.
+    seconds: float
+    # Seconds of the median of all runs.
+    median: float
+    # The seconds of the slowest run divided by those of the fastest, minus 1.
+    spread: float
+    # 0 where nothing was measured; fewer than of other trials where it was given up early.
+    runs: int
+    # How blocks on a GPU add to points that others share: ``"colours"`` or ``"atomics"``.
     commit: str = "colours"
-    # Of a thread block on a GPU; None for as many as the blocks have elements.
+    # Threads of a thread block on a GPU; None for one for each element of a block.
     threads: int | None = field(default=None, metadata=LEFT_OUT)
-    # Of the code on a CPU, where several are tried: ``"rows"``, ``"local"`` or ``"chunk"``.
+    # The form of the code on a CPU, where several are tried: ``"rows"``, ``"local"`` or
+    # ``"chunk"``.
     form: str = field(default="", metadata=LEFT_OUT)
 
     @property
     def timing(self) -> Timing:
-        """Of its runs, of which there must be some."""
-        return Timing(self.seconds, self.median, self.seconds * (1 + self.spread), self.runs)
+        """The timing of its runs; there must be at least one."""
+        return Timing(
+            least=self.seconds,
+            median=self.median,
+            most=self.seconds * (1 + self.spread),
+            runs=self.runs,
+        )
 
     @property
     def layout(self) -> dict[str, str]:
@@ -87,13 +111,17 @@ class Trial(Record):
 
 @dataclass(frozen=True)
 class Tuned(Record):
-    """All that was tried for one loop on one machine, the fastest first."""
+    """All trials of one loop on one machine, the fastest first."""
 
     machine: Machine
-    kernel: str  # the name of the kernel that ran; empty where the traffic model ranked
-    measured: bool  # False where the traffic model ranked without running anything
-    trials: tuple[Trial, ...]  # at least one
-    created: str = field(default="", compare=False)  # the time in UTC
+    # The name of the kernel that ran; empty where the traffic model has ranked the trials.
+    kernel: str
+    # False where the traffic model has ranked the trials, and nothing ran.
+    measured: bool
+    # At least one.
+    trials: tuple[Trial, ...]
+    # The time in UTC.
+    created: str = field(default="", compare=False)
 
     def check(self) -> None:
         if not self.trials:
@@ -105,16 +133,23 @@ class Tuned(Record):
 
     @property
     def equals(self) -> tuple[Trial, ...]:
-        """Those that are as fast as :attr:`best` within the noise, the fastest first.
+        """The trials that are as fast as :attr:`best` within the noise, the fastest first.
 
-        Their fastest run took no longer than the slowest of the best. None where the traffic model
-        ranked, and none that was given up early.
+        Their fastest run took no longer than the slowest run of the best. Trials that were
+        given up early are left out; there are none where the traffic model has ranked.
         """
+        if not self.measured:
+            return ()
         best = self.best
-        enough = (t for t in self.trials[1:] if self.measured and 2 * t.runs >= best.runs)
-        return tuple(t for t in enough if best.timing.times_as_fast(t.timing) is None)
+        has_enough_runs = [t for t in self.trials[1:] if 2 * t.runs >= best.runs]
+        return tuple(
+            t for t in has_enough_runs if best.timing.times_as_fast(t.timing) is None
+        )
 
     def best_for(self, soa: Iterable[str]) -> Trial | None:
-        """The fastest that has just these dats component after component."""
-        wanted = set(soa)
-        return next((t for t in self.trials if set(t.soa) == wanted), None)
+        """The fastest trial with exactly these dats component after component, or None."""
+        dats = set(soa)
+        for trial in self.trials:
+            if set(trial.soa) == dats:
+                return trial
+        return None

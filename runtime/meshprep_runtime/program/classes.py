@@ -1,4 +1,7 @@
-"""A loop on one part, class by class: core in pieces, boundary, exec; on the host or on a GPU."""
+"""A loop on one part, one class of elements after the other: core, boundary, exec.
+
+Core runs in pieces. The same on the host and on a GPU.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.executor import HostCall, StrategyAndVariant
-from ..cpu.strategies import ORDERED, Schedule, Turns, elements
+from ..cpu.strategies import STRATEGIES, PartRanges, Schedule, Turns, elements
 from ..errors import MeshprepError
 from ..kernel.bind import Slot, bound
 from ..loop import ParLoop
@@ -19,16 +22,21 @@ from ..plan.parts import ClassColours, LoopPart, SetPart
 from ..types.loops import Loop
 from ..types.maps import SetMap, on_device
 
-# Core runs in at most so many pieces, none smaller; messages are looked after in between.
-MOST_PIECES, LEAST_ELEMENTS, LEAST_BLOCKS = 16, 2048, 4
+# Core runs in pieces, with a test of the messages between them.
+MOST_PIECES = 16
+# The smallest piece, in elements, or in blocks where the strategy runs blocks.
+LEAST_ELEMENTS = 2048
+LEAST_BLOCKS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class ClassRanges:
-    """Parts of a schedule."""
+    """The range of a schedule that each class of elements has; None for an empty class.
 
-    core: tuple[Turns, ...]  # in pieces
-    # None where there are no elements; owned is core and boundary in one.
+    ``core`` is a range for each piece; ``owned`` is core and boundary in one.
+    """
+
+    core: tuple[Turns, ...]
     boundary: Turns | None
     exec: Turns | None
     owned: Turns | None
@@ -39,59 +47,88 @@ def class_ranges(
 ) -> ClassRanges:
     """Where the classes lie in a schedule; raises MeshprepError if it runs them mixed."""
     strategy, variant = way
+    kind = STRATEGIES[strategy].part_ranges
+    # Find where core, owned and all elements end, in the units of the schedule.
     between: Callable[[int, int], Turns]
-    if strategy == "sequential":
+    if kind is PartRanges.ELEMENTS:
         end = part.plan.sizes[part.plan.loop.over]
-        core, owned, between, least = of_set.core, of_set.owned, elements, LEAST_ELEMENTS
-    elif strategy == ORDERED:
-        # the ranges of a part cross no class, and those of core come first
-        stop, end, least = schedule.turns[:, 1], schedule.n_turns, 1
-        core, owned = (int((stop <= last).sum()) for last in (of_set.core, of_set.owned))
+        core = of_set.core
+        owned = of_set.owned
+        between = elements
+        least = LEAST_ELEMENTS
+    elif kind is PartRanges.TURNS:
+        # No range of a part crosses a class, and the ranges of core come first.
+        stop = schedule.turns[:, 1]
+        end = schedule.n_turns
+        least = 1
+        core = int((stop <= of_set.core).sum())
+        owned = int((stop <= of_set.owned).sum())
         if {of_set.core, of_set.owned} - {0, *stop.tolist()}:
             raise MeshprepError(
-                f"loop '{part.plan.loop.name}': only the default blocks of a part have ranges: "
-                "leave variant out, or use strategy hierarchical"
+                f"loop '{part.plan.loop.name}': only the default blocks of a part have "
+                "ranges: leave variant out, or use strategy hierarchical"
             )
         between = schedule.between
-    elif strategy in ("hierarchical", "block-permute") and variant is not None:
+    elif kind is PartRanges.COLOURS and variant is not None:
+        # Blocks are sorted by class, then by colour: a class is a range of colours.
         colours = part.colours[variant.name]
-        at = [colours.core, colours.owned, variant.n_block_colours]
-        core, owned, end = variant.block_colour_offset[at].tolist()
-        between, least = schedule.between, LEAST_BLOCKS
+        last_colours = [colours.core, colours.owned, variant.n_block_colours]
+        core, owned, end = variant.block_colour_offset[last_colours].tolist()
+        between = schedule.between
+        least = LEAST_BLOCKS
     else:
         raise MeshprepError(
-            f"loop '{part.plan.loop.name}': strategy '{strategy}' cannot run a part of a mesh, "
-            "class after class: use ordered, sequential, hierarchical or block-permute"
+            f"loop '{part.plan.loop.name}': strategy '{strategy}' cannot run a part of a "
+            f"mesh, class after class: use {_names_for_parts()}"
         )
-    count = max(min(MOST_PIECES, core // least), 1)
-    cuts = np.linspace(0, core, count + 1).astype(int).tolist() if core else []
+
+    # Cut core into pieces of nearly the same length.
+    cuts: list[int] = []
+    if core:
+        n_pieces = max(min(MOST_PIECES, core // least), 1)
+        cuts = np.linspace(0, core, n_pieces + 1).astype(int).tolist()
+
+    def range_or_none(first: int, last: int) -> Turns | None:
+        if last > first:
+            return between(first, last)
+        return None
+
     return ClassRanges(
-        tuple(between(first, last) for first, last in pairwise(cuts)),
-        *(
-            between(first, last) if last > first else None
-            for first, last in ((core, owned), (owned, end), (0, owned))
-        ),
+        core=tuple(between(first, last) for first, last in pairwise(cuts)),
+        boundary=range_or_none(core, owned),
+        exec=range_or_none(owned, end),
+        owned=range_or_none(0, owned),
     )
 
 
-# Other arrays for some slots: what a part reduces into.
+def _names_for_parts() -> str:
+    """The strategies that run a part class after class, as a message lists them."""
+    *names, last = (
+        name
+        for name, strategy in STRATEGIES.items()
+        if strategy.part_ranges is not PartRanges.MIXED
+    )
+    return f"{', '.join(names)} or {last}"
+
+
+# By slot: the array that a part reduces into, in place of that of the call.
 Reduced = Mapping[int, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class HostRuns:
-    """On the host: slices of a schedule."""
+    """One call of a loop on the host, whose classes are ranges of its schedule."""
 
     call: HostCall
     ranges: ClassRanges
 
     @property
     def arrays(self) -> Sequence[Any]:
-        """By slot: the globals of the call, and the dats."""
+        """The globals and dats of the call, by slot."""
         return self.call.arrays
 
     def core(self, reduced: Reduced, between: Callable[[], None]) -> None:
-        """Run core elements, and call something between their pieces."""
+        """Run core elements; call ``between`` after each of their pieces."""
         for piece in self.ranges.core:
             self.call.run(piece, reduced)
             between()
@@ -105,21 +142,28 @@ class HostRuns:
 
 @dataclass(frozen=True, eq=False)
 class DeviceRuns:
-    """As :class:`HostRuns` on a GPU: a loop a class, queued one after the other."""
+    """One call of a loop on a GPU, as :class:`HostRuns`: each class is a loop of its own.
+
+    Only the globals in ``arrays`` are used.
+    """
 
     part: "DevicePart"
     slots: Sequence[Slot]
     given: Mapping[str, Any]
-    arrays: Sequence[Any]  # the globals alone
+    arrays: Sequence[Any]
 
     def core(self, reduced: Reduced, between: Callable[[], None]) -> None:
         self.run("core", reduced)
         between()
 
     def run(self, which: str, reduced: Reduced) -> None:
-        instead = {self.slots[i].name: values for i, values in reduced.items()}
-        for one in ("core", "boundary") if which == "owned" else (which,):
-            self.part.run(one, {**self.given, **instead})
+        reduced_by_name = {self.slots[i].name: values for i, values in reduced.items()}
+        arguments = {**self.given, **reduced_by_name}
+        classes: tuple[str, ...] = (which,)
+        if which == "owned":
+            classes = ("core", "boundary")
+        for class_name in classes:
+            self.part.run(class_name, arguments)
 
 
 def device_runs(
@@ -129,23 +173,26 @@ def device_runs(
     arrays: list[Any] = []
     for slot in slots:
         value = given[slot.name]
-        if slot.rows is None and on_device(value):
+        if slot.rows is not None:
+            arrays.append(value)
+            continue
+        if on_device(value):
             raise MeshprepError(
-                f"loop '{loop.name}': global '{slot.name}' lies on a GPU, which parts of a mesh "
-                "cannot take: pass a NumPy array"
+                f"loop '{loop.name}': global '{slot.name}' lies on a GPU, which parts of a "
+                "mesh cannot take: pass a NumPy array"
             )
-        arrays.append(value if slot.rows is not None else bound(loop, slot, value))
-    return DeviceRuns(part, slots, given, arrays)
+        arrays.append(bound(loop, slot, value))
+    return DeviceRuns(part=part, slots=slots, given=given, arrays=arrays)
 
 
 CLASSES = ("core", "boundary", "exec")
 
 
 class DevicePart:
-    """Runs the classes of a loop on arrays of a GPU.
+    """The classes of a loop on arrays of a GPU, each as a loop of its own.
 
-    ``make`` gives a ParLoop from a plan; ``of_set`` is of the loop's set. Raises MeshprepError for
-    direct dats in SoA: the rows of a class do not lie together.
+    ``make`` makes a ParLoop from a plan; ``of_set`` describes the set of the loop. Raises
+    MeshprepError for direct dats in SoA: there the rows of a class are not contiguous.
     """
 
     def __init__(
@@ -154,89 +201,126 @@ class DevicePart:
         plan = part.plan
         self._direct = {a.name for a in plan.loop.args if a.map is None and not a.is_global}
         n = plan.sizes[plan.loop.over]
+        # Each class is a loop of its own: a launch runs all blocks of its program.
         ends = (0, of_set.core, of_set.owned, n)
         self._loops: dict[str, tuple[ParLoop, int, int]] = {}
         for i, name in enumerate(CLASSES):
-            first, last = ends[i], ends[i + 1]
+            first = ends[i]
+            last = ends[i + 1]
             if last > first:
-                self._loops[name] = (make(class_plan(part, i, first, last)), first, last)
+                loop = make(class_plan(part=part, which=i, first=first, last=last))
+                self._loops[name] = (loop, first, last)
+        # Rows of a class are a slice of a dat, which is contiguous only where rows are.
         for loop, _, _ in self._loops.values():
             for slot in loop.slots:
                 if slot.name in self._direct and slot.soa:
                     raise MeshprepError(
-                        f"loop '{plan.loop.name}': dat '{slot.name}' is soa and direct, which "
-                        "parts of a mesh on a GPU cannot take: use aos"
+                        f"loop '{plan.loop.name}': dat '{slot.name}' is soa and direct, "
+                        "which parts of a mesh on a GPU cannot take: use aos"
                     )
         self._views: dict[tuple[str, str], DeviceView] = {}
 
     def run(self, which: str, arrays: Mapping[str, Any]) -> None:
-        """Queue one class; waits for globals that it reduces."""
+        """Queue one class on the GPU; waits for globals that it reduces."""
         if which not in self._loops:
             return
         loop, first, last = self._loops[which]
-        given = {
-            name: self._view(which, name, value, first, last) if name in self._direct else value
-            for name, value in arrays.items()
-        }
-        loop(**given)
+        # The maps of the class have its rows only; direct dats need a view of these rows.
+        arguments = dict(arrays)
+        for name in self._direct.intersection(arrays):
+            arguments[name] = self._view(
+                which=which, name=name, array=arrays[name], first=first, last=last
+            )
+        loop(**arguments)
 
-    def _view(self, which: str, name: str, array: Any, first: int, last: int) -> "DeviceView":
-        # The same object again, so that it need not be checked again.
-        found = self._views.get((which, name))
-        if found is None or found.array is not array:
-            found = self._views[which, name] = DeviceView(array, first, last)
-        return found
+    def _view(
+        self, which: str, name: str, array: Any, first: int, last: int
+    ) -> "DeviceView":
+        # Return the same object again for the same array, so that it is checked only once.
+        view = self._views.get((which, name))
+        if view is None or view.array is not array:
+            view = DeviceView(array, first, last)
+            self._views[which, name] = view
+        return view
 
 
 class DeviceView:
-    """Rows of an array of a GPU."""
+    """Rows ``first`` to ``last`` of an array of a GPU, without a copy."""
 
     def __init__(self, array: Any, first: int, last: int) -> None:
-        told = dict(array.__cuda_array_interface__)
-        shape = tuple(told["shape"])
-        row = math.prod(shape[1:]) * np.dtype(told["typestr"]).itemsize
-        pointer, read_only = told["data"]
+        interface = dict(array.__cuda_array_interface__)
+        shape = tuple(interface["shape"])
+        bytes_of_row = math.prod(shape[1:]) * np.dtype(interface["typestr"]).itemsize
+        pointer, read_only = interface["data"]
+        interface["shape"] = (last - first, *shape[1:])
+        interface["data"] = (pointer + first * bytes_of_row, read_only)
         self.array = array
-        told |= {"shape": (last - first, *shape[1:]), "data": (pointer + first * row, read_only)}
-        self.__cuda_array_interface__ = told
+        self.__cuda_array_interface__ = interface
 
 
 def class_plan(part: LoopPart, which: int, first: int, last: int) -> LoopPlan:
     """The plan of one class, as a loop over its elements alone."""
     plan = part.plan
     over = plan.loop.over
-    maps = {
-        name: SetMap(name, m.from_set, m.to_set, m.table[first:last])
-        for name, m in plan.maps.items()
-    }
-    variants = {
-        name: _class_variant(v, part.colours[name], which, first, last)
-        for name, v in plan.variants.items()
-    }
-    sizes, rows = {**plan.sizes, over: last - first}, {**plan.rows, over: last - first}
-    plan = replace(plan, sizes=sizes, rows=rows, maps=maps, variants=variants)
-    return replace(plan, tuned=(), ranges=None)
+    # The elements of a class are consecutive, so its maps are slices.
+    maps = {}
+    for name, whole_map in plan.maps.items():
+        maps[name] = SetMap(
+            name=name,
+            from_set=whole_map.from_set,
+            to_set=whole_map.to_set,
+            table=whole_map.table[first:last],
+        )
+    # Cut each variant where the class ends.
+    variants = {}
+    for name, variant in plan.variants.items():
+        variants[name] = _class_variant(
+            v=variant, ends=part.colours[name], which=which, first=first, last=last
+        )
+    return replace(
+        plan,
+        sizes={**plan.sizes, over: last - first},
+        rows={**plan.rows, over: last - first},
+        maps=maps,
+        variants=variants,
+        tuned=(),
+        ranges=None,
+    )
 
 
-def _class_variant(v: Variant, ends: ClassColours, which: int, first: int, last: int) -> Variant:
-    colours = (0, ends.core, ends.owned, v.n_block_colours)[which : which + 2]
-    places = v.block_colour_offset[colours[0] : colours[1] + 1]
-    order = v.block_order[places[0] : places[-1]]
-    low, high = int(order.min()), int(order.max()) + 1
-    staging = {name: _blocks_of(s, low, high) for name, s in v.staging.items()}
+def _class_variant(
+    v: Variant, ends: ClassColours, which: int, first: int, last: int
+) -> Variant:
+    """The blocks of one class of a variant: each class has colours of its own."""
+    # Find the colours of the class, and by them its blocks.
+    first_colours = (0, ends.core, ends.owned, v.n_block_colours)
+    first_colour = first_colours[which]
+    last_colour = first_colours[which + 1]
+    colour_offset = v.block_colour_offset[first_colour : last_colour + 1]
+    order = v.block_order[colour_offset[0] : colour_offset[-1]]
+    # The blocks of a class have consecutive numbers.
+    low = int(order.min())
+    high = int(order.max()) + 1
+    # Cut what belongs to these blocks out of the arrays, and count from their first.
+    staging = {}
+    for name, whole_staging in v.staging.items():
+        staging[name] = _staging_of_blocks(whole_staging, low, high)
+    local = {}
+    for name, table in v.local.items():
+        local[name] = np.ascontiguousarray(table[:, first:last])
     return replace(
         v,
         block_offset=v.block_offset[low : high + 1] - first,
-        block_colour_offset=places - places[0],
+        block_colour_offset=colour_offset - colour_offset[0],
         block_order=order - np.int32(low),
         thread_colour=v.thread_colour[first:last],
         thread_colours=v.thread_colours[low:high],
         staging=staging,
-        local={name: np.ascontiguousarray(t[:, first:last]) for name, t in v.local.items()},
+        local=local,
     )
 
 
-def _blocks_of(s: Staging, low: int, high: int) -> Staging:
-    offset = s.point_offset[low : high + 1]
+def _staging_of_blocks(staging: Staging, low: int, high: int) -> Staging:
+    offset = staging.point_offset[low : high + 1]
     points = slice(int(offset[0]), int(offset[-1]))
-    return Staging(offset - offset[0], s.points[points], s.exclusive[points])
+    return Staging(offset - offset[0], staging.points[points], staging.exclusive[points])

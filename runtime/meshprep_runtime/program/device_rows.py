@@ -1,6 +1,6 @@
-"""Rows of dats in the memory of a GPU: packed, and put in their places, by loops on it.
+"""Pack and unpack rows of dats in the memory of a GPU, by loops that run there.
 
-Messages lie on the host: buffers are copied there and back.
+Messages lie on the host: the packed rows are copied there and back.
 """
 
 from collections.abc import Callable
@@ -18,58 +18,103 @@ from ..types.loops import Access, Arg, Loop
 from ..types.maps import SetMap
 from .dat import ProgramDat
 
-PACK, PUT, ADD = "pack", "put", "add"
-_ACCESS = {PACK: Access.READ, PUT: Access.WRITE, ADD: Access.INC}
-_BODY = {PACK: "buffer[k] = row[k]", PUT: "row[k] = buffer[k]", ADD: "row[k] += buffer[k]"}
+# The three loops: from the dat to the buffer, back, and back by addition.
+PACK = "pack"
+PUT = "put"
+ADD = "add"
+# How each loop accesses the dat.
+ACCESS_OF_ROW = {PACK: Access.READ, PUT: Access.WRITE, ADD: Access.INC}
+# What each loop does with component k.
+STATEMENT = {
+    PACK: "buffer[k] = row[k]",
+    PUT: "row[k] = buffer[k]",
+    ADD: "row[k] += buffer[k]",
+}
 
 
 class DeviceRows:
-    """Some rows of a dat, and what moves them; made once for a list of rows.
+    """Some rows of a dat, with a buffer and the loops that move them.
 
-    ``dat`` is any with its set, dim, dtype and layout; each of its ``n`` rows is at most once in
-    ``rows``.
+    Made once for a list of rows. ``dat`` may be any dat of the same set, dim, dtype and
+    layout; ``rows`` names each of its ``n`` rows at most once.
     """
 
     def __init__(self, dat: ProgramDat, rows: NDArray[np.int32], n: int) -> None:
-        self._of = dat.set, dat.dim, dat.dtype, dat.layout
-        self._map = SetMap("rows->points", "rows", "points", rows.reshape(-1, 1))
+        self._dim = dat.dim
+        self._dtype = dat.dtype
+        self._layout = dat.layout
+        self._map = SetMap(
+            name="rows->points", from_set="rows", to_set="points", table=rows.reshape(-1, 1)
+        )
         self._sizes = {"rows": rows.size, "points": n}
         self._buffer = current().array(np.zeros((rows.size, dat.dim), dat.dtype))
         self._loops: dict[str, Callable[..., None]] = {}
 
     def pack(self, dat: ProgramDat, values: NDArray[Any]) -> None:
-        """Fetch the rows; waits for the GPU."""
+        """Copy the rows of the dat into ``values``; waits for the GPU."""
         self._run(PACK, dat)
-        found = self._buffer.get()
-        values[...] = found.T if dat.axis else found
+        rows = self._buffer.get()
+        if dat.axis:
+            rows = rows.T
+        values[...] = rows
 
     def put(self, dat: ProgramDat, values: NDArray[Any], add: bool) -> None:
-        """Write the rows, or add to them; queued."""
-        self._buffer.set(np.ascontiguousarray(values.T if dat.axis else values))
-        self._run(ADD if add else PUT, dat)
+        """Write ``values`` to the rows of the dat, or add them; queued on the GPU."""
+        rows = values
+        if dat.axis:
+            rows = values.T
+        self._buffer.set(np.ascontiguousarray(rows))
+        if add:
+            self._run(ADD, dat)
+        else:
+            self._run(PUT, dat)
 
-    def _run(self, what: str, dat: ProgramDat) -> None:
-        if what not in self._loops:
-            self._loops[what] = self._loop(what)
-        self._loops[what](row=dat.current(), buffer=self._buffer)
+    def _run(self, task: str, dat: ProgramDat) -> None:
+        if task not in self._loops:
+            self._loops[task] = self._make_loop(task)
+        self._loops[task](row=dat.current(), buffer=self._buffer)
 
-    def _loop(self, what: str) -> ParLoop:
-        _, dim, dtype, layout = self._of
-        name, kind = f"{what}_rows", dtype.str[1:]
-        direct = Access.WRITE if what == PACK else Access.READ
-        loop = Loop(
-            name,
-            "rows",
-            (
-                Arg("row", _ACCESS[what], dim, kind, "rows->points", (0,)),
-                Arg("buffer", direct, dim, kind),
-            ),
+    def _make_loop(self, task: str) -> ParLoop:
+        """A loop over the rows that packs, puts or adds them."""
+        name = f"{task}_rows"
+        dtype = self._dtype.str[1:]
+        if task == PACK:
+            access_of_buffer = Access.WRITE
+            const_row = "const "
+            const_buffer = ""
+            strategy = "global-atomics"
+        else:
+            access_of_buffer = Access.READ
+            const_row = ""
+            const_buffer = "const "
+            # One colour is enough, as each row occurs once.
+            strategy = "global-colouring"
+        # Describe it as a loop over the rows that are sent or received.
+        row = Arg(
+            name="row",
+            access=ACCESS_OF_ROW[task],
+            dim=self._dim,
+            dtype=dtype,
+            map="rows->points",
+            index=(0,),
         )
-        plan = LoopPlan(loop, self._sizes, {"rows->points": self._map}, {}, "")
-        c_type = C_TYPES[kind]
-        row, buffer = ("const ", "") if what == PACK else ("", "const ")
-        text = f"__device__ void {name}({row}{c_type}* row, {buffer}{c_type}* buffer) {{\n"
-        text += f"  for (int k = 0; k < {dim}; ++k) {_BODY[what]};\n}}\n"
-        # A row stands once, so that one colour is enough.
-        strategy = "global-atomics" if what == PACK else "global-colouring"
-        return ParLoop(DeviceFunction(name, text), plan, strategy=strategy, layout={"row": layout})
+        buffer = Arg(name="buffer", access=access_of_buffer, dim=self._dim, dtype=dtype)
+        loop = Loop(name, "rows", (row, buffer))
+        plan = LoopPlan(
+            loop=loop,
+            sizes=self._sizes,
+            maps={"rows->points": self._map},
+            variants={},
+            default="",
+        )
+        # Write the function of one row.
+        c_type = C_TYPES[dtype]
+        parameters = f"{const_row}{c_type}* row, {const_buffer}{c_type}* buffer"
+        text = f"__device__ void {name}({parameters}) {{\n"
+        text += f"  for (int k = 0; k < {self._dim}; ++k) {STATEMENT[task]};\n}}\n"
+        return ParLoop(
+            kernel=DeviceFunction(name, text),
+            plan=plan,
+            strategy=strategy,
+            layout={"row": self._layout},
+        )

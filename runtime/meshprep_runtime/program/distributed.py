@@ -1,4 +1,4 @@
-"""The plan of one rank: its part of a mesh, and what it does together with the other ranks."""
+"""The plan of one rank: its part of a mesh, and the messages to the other ranks."""
 
 import hashlib
 from collections.abc import Mapping
@@ -30,32 +30,58 @@ from .dat import (
 from .exchange import Exchange
 from .fields import OwnedRows
 from .mpi import end_all_on_errors, from_root, together, world
+from .ranks import RankGroup, duplicate
+
+# The name of the step in errors.
+LOADING = "DistributedPlan.load"
+MAKING = "DistributedPlan"
 
 
 class DistributedPlan:
-    """What one rank of several has of a plan.
+    """The part of a plan that one rank of several has.
 
     Parameters
     ----------
     part : PartPlan
-        This rank's.
+        The part of this rank.
     comm : communicator
         Of mpi4py, or of ``run_ranks``, with a rank for each part.
     timeout : float, optional
-        Seconds after which a message that does not come is an error.
+        Seconds after which any wait for other ranks is an error.
 
     Notes
     -----
-    Its methods, dats and loops are collective: all ranks make the same calls in the same order.
+    Its methods, dats and loops are collective: all ranks make the same calls in the same
+    order.
     """
 
     def __init__(self, part: PartPlan, comm: Any, timeout: float | None = None) -> None:
+        """Take the part of this rank; all ranks together.
+
+        Parameters are those of the class.
+
+        Raises
+        ------
+        DistributedError
+            Where a rank does not come, after the timeout.
+
+        Notes
+        -----
+        The communicator is duplicated, so that messages of the solver are never taken for
+        those of loops. From then on an exception that nothing catches on one rank ends the
+        job.
+        """
         if timeout is not None:
             check_number("timeout", timeout)
-        self.comm = comm.Dup()
-        self.part = replace(part, loops={n: _with_rows(part, n) for n in part.loops})
+        end_all_on_errors(comm)
+        self.comm = duplicate(comm, timeout, MAKING)
+        self.ranks = RankGroup(comm=comm, timeout=timeout, what=MAKING, loops=part.loops)
+        loops = {name: _loop_on_all_rows(part, name) for name in part.loops}
+        self.part = replace(part, loops=loops)
         self._dats: WeakSet[ProgramDat] = WeakSet()
-        self.messages = Exchange(self.comm, self.part, timeout)
+        # Dats made so far; the count numbers them in messages.
+        self._n_dats = 0
+        self.messages = Exchange(self.ranks, self.part)
 
     @classmethod
     def load(
@@ -69,7 +95,7 @@ class DistributedPlan:
         comm : communicator, optional
             Default: ``MPI.COMM_WORLD``.
         timeout : float, optional
-            Seconds after which a message that does not come is an error.
+            Seconds after which any wait for other ranks is an error.
 
         Returns
         -------
@@ -78,8 +104,9 @@ class DistributedPlan:
         Raises
         ------
         DistributedError
-            On all ranks, with the same message: when one cannot read its part; when the file has
-            no parts for so many ranks (the message lists what it has); when files differ.
+            On all ranks, with the same message: when one cannot read its part; when the
+            file has no parts for so many ranks (the message lists what it has); when files
+            differ.
         MissingPackageError
             Without ``comm``, where mpi4py is missing.
 
@@ -87,11 +114,27 @@ class DistributedPlan:
         -----
         From then on an exception that nothing catches on one rank ends the job.
         """
-        comm = world() if comm is None else comm
+        if comm is None:
+            comm = world()
         end_all_on_errors(comm)
         file = Path(path)
-        table, start = from_root(comm, lambda: (parts_table(file, comm.size), _start(file)))
-        part = together(comm, lambda: _read(file, table, comm.rank, start))
+        ranks = RankGroup(comm, timeout, LOADING)
+
+        # Rank 0 reads where the parts lie in the file.
+        def read_table() -> tuple[PartsTable, bytes]:
+            return parts_table(file, comm.size), _read_seal(file)
+
+        table, seal = from_root(ranks, read_table, LOADING)
+
+        # Each rank reads its part, from the same file.
+        def read_own_part() -> PartPlan:
+            if _read_seal(file) != seal:
+                raise PlanError(
+                    f"{file} is another file here than on rank 0: give all ranks the same"
+                )
+            return read_part(file, table, comm.rank)
+
+        part = together(ranks, read_own_part, LOADING)
         return cls(part, comm, timeout)
 
     @property
@@ -101,17 +144,23 @@ class DistributedPlan:
 
     @property
     def coordinates(self) -> Mapping[str, NDArray[np.float64]]:
-        """By set name, (n, 2 or 3): where owned elements and copies lie, as dats have rows."""
+        """By set name, (n, 2 or 3): coordinates of owned elements and copies.
+
+        Their rows are those of dats.
+        """
         return self.part.coordinates
 
     @property
     def tags(self) -> Mapping[str, Mapping[str, NDArray[np.int64]]]:
-        """By set and tag name, (n,): the first group of owned elements and copies, 0 for none."""
+        """By set and tag name, (n,): the first group of each owned element and copy.
+
+        0 for elements in no group.
+        """
         return self.part.tags
 
     @property
     def fields(self) -> Mapping[str, Mapping[str, NDArray[Any]]]:
-        """By set and name: values of the mesh on owned elements and copies."""
+        """By set and name: values from the mesh file, on owned elements and copies."""
         return self.part.fields
 
     def group(self, set_name: str, group: str | int) -> NDArray[np.int64]:
@@ -126,24 +175,30 @@ class DistributedPlan:
         Returns
         -------
         (k,) int64
-            Rows of dats, ascending: owned elements, then copies. Empty where the group is on other
-            ranks alone.
+            Rows of dats, ascending: owned elements, then copies. Empty where the group is
+            on other ranks alone.
 
         Raises
         ------
         PlanError
             Where the set has no such group on any rank.
         """
-        return members(self.part, set_name, self.set_part(set_name).size, group)
+        return members(
+            of=self.part, set_name=set_name, size=self.set_part(set_name).size, group=group
+        )
 
     @property
     def mesh_hash(self) -> str:
-        """Hash of this rank's part: its elements, copies and maps, in their order. O(its size)."""
+        """Hash of the elements, copies and maps of this rank's part, in their order.
+
+        O(size of the part).
+        """
         part = self.part
         digest = hashlib.sha256(f"{part.part} {part.parts}".encode())
         arrays: dict[str, NDArray[Any]] = {name: m.table for name, m in part.maps.items()}
-        for name, own in part.sets.items():
-            arrays |= {f"{name} original": own.original, f"{name} copies": own.copies}
+        for name, set_part in part.sets.items():
+            arrays[f"{name} original"] = set_part.original
+            arrays[f"{name} copies"] = set_part.copies
         for name, values in sorted(arrays.items()):
             digest.update(f" {name} {values.shape}".encode())
             digest.update(np.ascontiguousarray(values).data)
@@ -170,7 +225,7 @@ class DistributedPlan:
         Raises
         ------
         PlanError
-            For an unknown set; the message lists those there are.
+            For an unknown set; the message lists the sets of the plan.
         """
         return self.part.sets[name]
 
@@ -204,9 +259,9 @@ class DistributedPlan:
         dim : int
         dtype : str
         values : (owned, dim), (dim, owned) or (owned,) array, optional
-            For the elements that this rank owns, as ``numbers`` lists them; copied. An array with
-            rows for the copies, too (``set_part(set_name).size``), is kept. None: zeros, of shape
-            ``(owned,)`` where dim is 1.
+            For the elements that this rank owns, as ``numbers`` lists them; copied. An
+            array with rows for the copies, too (``set_part(set_name).size``), is kept.
+            None: zeros, of shape ``(owned,)`` where dim is 1.
         layout : str
 
         Returns
@@ -220,20 +275,30 @@ class DistributedPlan:
             On all ranks, as of :meth:`Program.dat`, and for an array of another dat.
         """
 
-        def make() -> ProgramDat:
-            own = self.set_part(set_name)
-            made = make_dat(set_name, (own.size, own.owned), dim, dtype, values, layout)
-            if own.size == own.owned and shares_memory(made, self._dats):
-                # values of owned rows are copied on ranks that have copies of others
-                made.stored = made.stored.copy()
-            check_own_memory(made, self._dats)
-            return made
+        def make_dat_of_part() -> ProgramDat:
+            set_part = self.set_part(set_name)
+            dat = make_dat(
+                set_name=set_name,
+                size=(set_part.size, set_part.owned),
+                dim=dim,
+                dtype=dtype,
+                values=values,
+                layout=layout,
+            )
+            # Ranks with copies of other ranks' elements have copied the owned rows in
+            # `make_dat`; so a rank without copies must not refuse the same values.
+            if set_part.size == set_part.owned and shares_memory(dat, self._dats):
+                dat.stored = dat.stored.copy()
+            check_own_memory(dat, self._dats)
+            return dat
 
-        made = together(self.comm, make)
-        self._dats.add(made)
+        dat = together(self.ranks, make_dat_of_part, f"making a dat on '{set_name}'")
+        dat.number = self._n_dats
+        self._n_dats += 1
+        self._dats.add(dat)
         if values is not None:
-            self.update(made)
-        return made
+            self.update(dat)
+        return dat
 
     def update(self, dat: ProgramDat) -> None:
         """Bring all copies of a dat up to date.
@@ -244,7 +309,9 @@ class DistributedPlan:
             Its owned values may have been changed in any way.
         """
         dat.touch()
-        self.messages.start([(dat, (EXEC, HALO))]).finish()
+        what = f"update of dat {dat.number}"
+        self.ranks.begin(what, [("dat", dat.number)])
+        self.messages.start(what, [(dat, (EXEC, HALO))]).finish()
         dat.fresh = {EXEC, HALO}
 
     def fetch(self, dat: ProgramDat, root: int = 0) -> NDArray[Any] | None:
@@ -258,8 +325,14 @@ class DistributedPlan:
         Returns
         -------
         (n, dim) array, or None on the other ranks
+
+        Raises
+        ------
+        DistributedError
+            When other ranks do something else, have ended, or do not answer within the
+            timeout.
         """
-        return fields.fetch(self.comm, self._owned(dat), root)
+        return fields.fetch(self.ranks, self._owned_rows(dat), root)
 
     def write_fields(
         self, path: str | Path, dats: Mapping[str, ProgramDat], *, overwrite: bool = False
@@ -278,11 +351,15 @@ class DistributedPlan:
         DistributedError
             On all ranks, when the file cannot be written.
         """
-        owned = {name: self._owned(dat) for name, dat in dats.items()}
-        fields.write(self.comm, Path(path), owned, overwrite)
+        owned = {name: self._owned_rows(dat) for name, dat in dats.items()}
+        fields.write_fields(
+            comm=self.ranks, path=Path(path), fields=owned, overwrite=overwrite
+        )
 
     def read_fields(self, path: str | Path, dats: Mapping[str, ProgramDat]) -> None:
-        """Read dats from a file of ``write_fields``, or any with plain datasets in that order.
+        """Read dats from a file of ``write_fields``.
+
+        Any HDF5 file will do that has plain datasets in the order of the mesh file.
 
         Parameters
         ----------
@@ -294,31 +371,28 @@ class DistributedPlan:
         DistributedError
             On all ranks, when a dataset is missing or has another shape or dtype.
         """
-        owned = {name: self._owned(dat) for name, dat in dats.items()}
-        fields.read(self.comm, Path(path), owned)
+        owned = {name: self._owned_rows(dat) for name, dat in dats.items()}
+        fields.read_fields(self.ranks, Path(path), owned)
         for dat in dats.values():
             self.update(dat)
 
-    def _owned(self, dat: ProgramDat) -> OwnedRows:
+    def _owned_rows(self, dat: ProgramDat) -> OwnedRows:
         return OwnedRows(self.numbers(dat.set), self.sizes[dat.set], dat)
 
 
-def _with_rows(part: PartPlan, name: str) -> LoopPart:
-    """A loop whose dats have rows for all that this rank has."""
-    of_part = part.loops[name]
-    sizes = of_part.plan.sizes
-    rows = {s: own.size for s, own in part.sets.items() if s in sizes}
-    return replace(of_part, plan=replace(of_part.plan, rows=rows))
+def _loop_on_all_rows(part: PartPlan, name: str) -> LoopPart:
+    """A loop whose dats have rows for all elements of this rank, owned and copies."""
+    loop_part = part.loops[name]
+    sizes = loop_part.plan.sizes
+    rows = {}
+    for set_name, set_part in part.sets.items():
+        if set_name in sizes:
+            rows[set_name] = set_part.size
+    return replace(loop_part, plan=replace(loop_part.plan, rows=rows))
 
 
-def _read(path: Path, table: PartsTable, rank: int, start: bytes) -> PartPlan:
-    if _start(path) != start:
-        raise PlanError(f"{path} is another file here than on rank 0: give all ranks the same")
-    return read_part(path, table, rank)
-
-
-def _start(path: Path) -> bytes:
-    """The seal of a file, which differs for different content."""
+def _read_seal(path: Path) -> bytes:
+    """The first bytes of a file: its seal, which differs where the content differs."""
     try:
         with path.open("rb") as file:
             return file.read(SEAL_SIZE)

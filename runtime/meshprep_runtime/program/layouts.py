@@ -1,4 +1,4 @@
-"""Loops that take dats as they are stored, and the times of those over all of their set."""
+"""Run loops on dats in any layout, and time the loops that run over a whole set."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -19,30 +19,38 @@ MakeLoop = Callable[[LoopPlan, Layout], ParLoop]
 
 
 class LoopLayouts:
-    """A loop of a program as a ParLoop, one for each layout of its dats that it has met.
+    """A loop of a program as ParLoops: one for each combination of layouts of its dats.
 
-    ``make`` gives a ParLoop from the plan of a loop and a layout; ``asked`` is the layout that its
-    dats must have, None where it is that which they have. ``par_loop`` is what ran last, or will
-    run on arrays that are no dats.
+    ``make`` makes a ParLoop from the plan of a loop and a layout. ``required`` is the
+    layout that the dats must have; with None each dat may have any. ``par_loop`` is the
+    ParLoop that ran last; it runs on arrays that are no dats.
     """
 
-    def __init__(self, make: MakeLoop, plan: LoopPlan, asked: Layout | None) -> None:
+    def __init__(self, make: MakeLoop, plan: LoopPlan, required: Layout | None) -> None:
         self.plan = plan
-        self._make, self._asked = make, asked
-        self.par_loop = make(plan, AOS if asked is None else asked)
-        self._made = {frozenset[str](): self.par_loop}
+        self._make = make
+        self._required = required
+        self.par_loop = make(plan, AOS if required is None else required)
+        # By the names of the arguments in SoA.
+        self._par_loops = {frozenset[str](): self.par_loop}
 
     def taking(self, given: Mapping[str, Any]) -> ParLoop:
-        """The ParLoop for these dats, as they are stored now."""
-        if self._asked is None:
-            soa = frozenset([n for n, v in given.items() if isinstance(v, ProgramDat) and v.axis])
-            if soa not in self._made:
-                self._made[soa] = self._make(self.plan, dict.fromkeys(soa, SOA))
-            self.par_loop = self._made[soa]
+        """The ParLoop for dats in the layouts that these are stored in now."""
+        if self._required is not None:
+            return self.par_loop
+        soa = frozenset(
+            [n for n, v in given.items() if isinstance(v, ProgramDat) and v.axis]
+        )
+        if soa not in self._par_loops:
+            self._par_loops[soa] = self._make(self.plan, dict.fromkeys(soa, SOA))
+        self.par_loop = self._par_loops[soa]
         return self.par_loop
 
     def of_part(self, loop: ParLoop) -> Callable[[LoopPlan], ParLoop]:
-        """Makes a ParLoop of a part of this loop's elements, with the layout of ``loop``."""
+        """A function that makes a ParLoop over some of the elements.
+
+        It takes their plan; the layout is that of ``loop``.
+        """
         layout = {slot.name: SOA for slot in loop.slots if slot.soa}
         return lambda plan: self._make(plan, layout)
 
@@ -53,12 +61,12 @@ def check_sets(loop: ParLoop, given: Mapping[str, Any]) -> None:
         value = given.get(slot.name)
         if isinstance(value, ProgramDat) and value.set != slot.rows:
             raise MeshprepError(
-                f"loop '{loop.loop.name}': argument '{slot.name}' is a dat on '{value.set}', must "
-                f"be one on '{slot.rows}'"
+                f"loop '{loop.loop.name}': argument '{slot.name}' is a dat on "
+                f"'{value.set}', must be one on '{slot.rows}'"
             )
 
 
-# Loops on a GPU whose times are not asked for yet.
+# The most calls on a GPU whose marks of time may wait to be read.
 MOST_MARKS = 512
 
 
@@ -67,7 +75,10 @@ class WholeLoop:
 
     def __init__(self, layouts: LoopLayouts) -> None:
         plan = layouts.plan
-        reached = with_places(plan.loop, plan.maps, plan.sizes, plan.matrices)
+        # A loop that adds to a matrix moves its nonzeros, too.
+        reached = with_places(
+            loop=plan.loop, maps=plan.maps, sizes=plan.sizes, matrices=plan.matrices
+        )
         bytes_a_call = useful_bytes(plan.loop, *reached)
         elements = {"core": plan.sizes[plan.loop.over]}
         self.times = LoopTimes(useful_bytes=bytes_a_call, elements=elements)
@@ -75,8 +86,9 @@ class WholeLoop:
         self._marks: list[tuple[Any, Any, Any]] = []
 
     def __call__(self, given: Mapping[str, Any]) -> None:
-        """Run it with dats and arrays, and add up what it took."""
-        loop, arrays = self.layouts.taking(given), arrays_of(given)
+        """Run the loop with dats and arrays, and add up the time."""
+        loop = self.layouts.taking(given)
+        arrays = arrays_of(given)
         for value in arrays.values():
             if type(value) is not np.ndarray and on_device(value):
                 self._on_device(loop, arrays)
@@ -84,7 +96,7 @@ class WholeLoop:
         self.on_host(loop, arrays)
 
     def on_host(self, loop: ParLoop, arrays: Mapping[str, Any]) -> None:
-        """Run it with arrays of the host."""
+        """Run the loop with arrays of the host, and add up the time."""
         self.layouts.par_loop = loop
         self.times.calls += 1
         begin = time.perf_counter()
@@ -103,6 +115,6 @@ class WholeLoop:
             self.settle()
 
     def settle(self) -> None:
-        """Add up what a GPU still owes."""
+        """Wait for the GPU, and add up the times of its calls that were not read yet."""
         self.times.core += sum(device.seconds(a, b) for device, a, b in self._marks)
         self._marks.clear()

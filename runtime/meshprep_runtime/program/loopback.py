@@ -1,7 +1,8 @@
 """Ranks in one process: a communicator with the calls of mpi4py that programs use.
 
-Ranks are threads of which one runs at a time. It hands over where it waits or tests, to one drawn
-from a seed: so a run can be repeated. Where all ranks wait, the error says for what.
+Ranks are threads of which one runs at a time. Where it waits or tests, another rank takes
+over, drawn at random from a seed, so that a run can be repeated. Where all ranks wait, the
+error says what each waits for.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ import numpy as np
 
 from ..errors import DistributedError, check_integer, check_number
 
-# Seconds after which an interrupt is seen that came just before a wait without end.
+# The longest wait in seconds before the main thread looks for an interrupt again: one that
+# comes just before a wait without end would not be seen.
 LATEST = 0.2
 
+# Where a message goes: the communicator, the sender, the receiver and the tag.
 Key = tuple[Any, ...]
 
 
@@ -32,27 +35,28 @@ def run_ranks(
     Parameters
     ----------
     ranks : int
-        How many.
+        The number of ranks.
     main : function
-        Called on each rank with its communicator, as ``MPI.COMM_WORLD`` would be.
+        Called on each rank with its communicator, which stands for ``MPI.COMM_WORLD``.
     seed : int
-        Of the order in which ranks take turns and messages arrive.
+        Of the random order in which ranks take turns and messages arrive.
     delay : float
-        Seconds that every message takes at least.
+        The least seconds that a message is under way.
 
     Returns
     -------
     list
-        What ``main`` gave on each rank.
+        The result of ``main`` on each rank.
 
     Raises
     ------
     MeshprepError
         For ranks that are no whole number from 1, and a delay below 0.
     DistributedError
-        Where all ranks wait for each other, or their collective calls differ.
+        Where all ranks wait for each other, their collective calls differ, or one has ended
+        by ``sys.exit`` with a code that is not 0.
     Exception
-        What the first rank raised that failed; the others are stopped.
+        The exception of the first rank that failed; the others are stopped.
     """
     return LoopbackWorld(ranks, seed, delay).run(main)
 
@@ -63,27 +67,39 @@ class LoopbackStopped(BaseException):
 
 @dataclass(eq=False)
 class _Message:
-    """``data`` refers to the sender's buffer until the message is taken or the sender waits."""
+    """A message under way, which arrives at the time ``due``.
+
+    ``data`` refers to the buffer of the sender until the message is received or the sender
+    waits for its request: as in MPI, a change before that may reach the receiver.
+    """
 
     data: Any
     due: float
 
-    def keep(self) -> None:
+    def copy_buffer(self) -> None:
+        """Copy the buffer of the sender, who may change it from now on."""
         if not isinstance(self.data, bytes):
             self.data = bytes(self.data)
 
 
 class _RankState:
+    """The state of one rank.
+
+    ``gate`` lets it run; ``ready`` says whether it could go on, and ``waits_for`` why it
+    could not; ``left`` is the error of a rank that has ended by ``sys.exit``.
+    """
+
     def __init__(self) -> None:
         self.gate = threading.Semaphore(0)
         self.ready: Callable[[], bool] = lambda: True
         self.waits_for = ""
         self.done = False
+        self.left = ""
         self.result: Any = None
 
 
 class LoopbackWorld:
-    """The ranks, what is under way between them, and whose turn it is."""
+    """All ranks, the messages and collective calls between them, and whose turn it is."""
 
     def __init__(self, ranks: int, seed: int, delay: float) -> None:
         check_integer("ranks", ranks)
@@ -105,12 +121,13 @@ class LoopbackWorld:
         ]
         for thread in threads:
             thread.start()
+        # One rank runs at a time; a hand-over wakes the next.
         try:
             self._hand_over()
             while not self._finished.wait(LATEST):
                 pass
         except KeyboardInterrupt as error:
-            # else ranks would go on beside what comes next
+            # Stop the ranks: their threads would go on after this call.
             self.fail(error)
             self._hand_over()
             self._finished.wait()
@@ -118,6 +135,9 @@ class LoopbackWorld:
             thread.join()
         if self._failed is not None:
             raise self._failed
+        left = [state.left for state in self._ranks if state.left]
+        if left:
+            raise DistributedError(left[0])
         return [state.result for state in self._ranks]
 
     def _run_one(self, main: Callable[[LoopbackComm], Any], rank: int) -> None:
@@ -128,6 +148,10 @@ class LoopbackWorld:
             state.result = main(LoopbackComm(self, rank))
         except LoopbackStopped:
             pass
+        except SystemExit as error:
+            # Let the other ranks go on, as processes would.
+            if error.code not in (None, 0):
+                state.left = f"rank {rank} has ended by sys.exit({error.code!r})"
         except BaseException as error:
             self.fail(error)
         state.done = True
@@ -139,9 +163,10 @@ class LoopbackWorld:
             self._failed = error
 
     def wait(self, rank: int, ready: Callable[[], bool], what: str) -> None:
-        """Let others run until something is there."""
+        """Let other ranks run until ``ready``; errors say ``what`` this one waits for."""
         state = self._ranks[rank]
-        state.ready, state.waits_for = ready, what
+        state.ready = ready
+        state.waits_for = what
         self._hand_over()
         state.gate.acquire()
         state.ready = lambda: True
@@ -162,24 +187,36 @@ class LoopbackWorld:
             if able:
                 self.random.choice(able).gate.release()
                 return
-            due = [m.due for box in self.mail.values() for m in box]
-            late = [moment for moment in due if moment > time.perf_counter()]
-            if not late:
-                told = [f"rank {i} {s.waits_for}" for i, s in enumerate(self._ranks) if not s.done]
-                self.fail(DistributedError(f"every rank waits: {', '.join(told)}"))
+            # No rank can go on: sleep until the next message arrives.
+            now = time.perf_counter()
+            arrivals = []
+            for box in self.mail.values():
+                arrivals += [message.due for message in box if message.due > now]
+            if not arrivals:
+                self.fail(self._deadlock())
                 break
-            time.sleep(max(min(late) - time.perf_counter(), 0))
+            time.sleep(max(min(arrivals) - time.perf_counter(), 0))
+        # A rank has failed: wake one, which ends and wakes the next.
         waiting[0].gate.release()
 
+    def _deadlock(self) -> DistributedError:
+        """The error where no rank can go on and no message is under way."""
+        states = []
+        for rank, state in enumerate(self._ranks):
+            reason = "has ended" if state.done else state.waits_for
+            states.append(f"rank {rank} {reason}")
+        return DistributedError(f"every rank waits: {', '.join(states)}")
+
     def deliver(self, key: Key) -> None:
-        """Hand messages to the receives that wait for them, in the order of both."""
-        box, posted = self.mail[key], self.posted[key]
+        """Hand messages that have arrived to the receives that were posted first."""
+        box = self.mail[key]
+        posted = self.posted[key]
         while box and posted and box[0].due <= time.perf_counter():
             posted.popleft().take(box.popleft())
 
 
 class LoopbackComm:
-    """What one rank sees of the others; the calls are those of mpi4py's ``Comm``."""
+    """The communicator of one rank; its methods are those of mpi4py's ``Comm``."""
 
     def __init__(self, world: LoopbackWorld, rank: int, context: Key = ()) -> None:
         self.rank = rank
@@ -199,17 +236,20 @@ class LoopbackComm:
         return LoopbackComm(self._world, self.rank, (*self._context, self._calls))
 
     def Free(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: the communicator holds no resources."""
 
     def Abort(self, errorcode: int = 0) -> None:
-        self._world.fail(DistributedError(f"rank {self.rank} has ended all with code {errorcode}"))
+        self._world.fail(
+            DistributedError(f"rank {self.rank} has ended all with code {errorcode}")
+        )
         raise LoopbackStopped
 
     def Isend(self, buffer: Any, dest: int, tag: int = 0) -> LoopbackRequest:
-        world, key = self._world, (self._context, self.rank, dest, tag)
+        world = self._world
+        key = (self._context, self.rank, dest, tag)
         message = _Message(memoryview(buffer).cast("B"), time.perf_counter() + world.delay)
         world.mail[key].append(message)
-        return LoopbackRequest(self, lambda: True, message.keep)
+        return LoopbackRequest(self, ready=lambda: True, finish=message.copy_buffer)
 
     def Irecv(self, buffer: Any, source: int, tag: int = 0) -> LoopbackRequest:
         key = (self._context, source, self.rank, tag)
@@ -224,7 +264,7 @@ class LoopbackComm:
         def finish() -> None:
             receive[...] = np.concatenate([values[r] for r in range(self.size)])
 
-        return LoopbackRequest(self, ready, finish)
+        return LoopbackRequest(self, ready=ready, finish=finish)
 
     def allgather(self, value: Any) -> list[Any]:
         values = self._collected("allgather", value)
@@ -232,7 +272,9 @@ class LoopbackComm:
 
     def gather(self, value: Any, root: int = 0) -> list[Any] | None:
         values = self._collected("gather", value)
-        return [values[rank] for rank in range(self.size)] if self.rank == root else None
+        if self.rank == root:
+            return [values[rank] for rank in range(self.size)]
+        return None
 
     def bcast(self, value: Any, root: int = 0) -> Any:
         return self._collected("bcast", value)[root]
@@ -241,25 +283,38 @@ class LoopbackComm:
         self._collected("Barrier", None)
 
     def _collected(self, what: str, value: Any) -> dict[int, Any]:
+        """The values of all ranks, which wait for each other."""
         values, ready = self._collect(what, value)
         self._world.wait(self.rank, ready, f"waits in {what}")
         return values
 
     def _collect(self, what: str, value: Any) -> tuple[dict[int, Any], Callable[[], bool]]:
+        """Give the value of this rank to the next collective call.
+
+        Returns the values by rank, which other ranks fill in, and a function that says
+        whether all are there.
+        """
         self._calls += 1
         key = self._context, self._calls
         values = self._world.collected[key]
-        other = values.setdefault(-1, what)
-        if other != what:
-            raise DistributedError(f"rank {self.rank} is in {what}, but another rank in {other}")
+        # The first rank notes at -1 which call it is.
+        first_call = values.setdefault(-1, what)
+        if first_call != what:
+            raise DistributedError(
+                f"rank {self.rank} is in {what}, but another rank in {first_call}"
+            )
         values[self.rank] = value
-        if len(values) == self.size + 1:
+        n_entries = self.size + 1
+        if len(values) == n_entries:
             del self._world.collected[key]
-        return values, lambda: len(values) == self.size + 1
+        return values, lambda: len(values) == n_entries
 
 
 class LoopbackRequest:
-    """A call under way, as mpi4py's ``Request``."""
+    """A call under way, as mpi4py's ``Request``.
+
+    ``finish`` is called once ``ready`` is true. A receive has a key and a buffer instead.
+    """
 
     def __init__(
         self,
@@ -273,28 +328,30 @@ class LoopbackRequest:
         self.key = key
         self.buffer = buffer
         self.done = False
-        self.waits_for = "waits in a reduction"
+        self.waits_for = "waits for all"
         self._ready = ready or self._deliver
         self._finish = finish
 
     def take(self, message: _Message) -> None:
-        """Put a message where it was wanted."""
-        message.keep()
-        into = memoryview(self.buffer).cast("B")
-        if len(message.data) > len(into):
+        """Copy a message into the buffer of this receive."""
+        message.copy_buffer()
+        buffer = memoryview(self.buffer).cast("B")
+        if len(message.data) > len(buffer):
             raise DistributedError(
                 f"rank {self.comm.rank}: a message of {len(message.data)} bytes came where "
-                f"{len(into)} were awaited: do all ranks run the same loops on the same dats?"
+                f"{len(buffer)} were awaited: do all ranks run the same loops on the same "
+                "dats?"
             )
-        into[: len(message.data)] = message.data
+        buffer[: len(message.data)] = message.data
         self.done = True
 
     @staticmethod
     def Testall(requests: Sequence[LoopbackRequest]) -> bool:
-        """Let others run, and some of what came in arrive."""
+        """Let other ranks run; then complete a random half of the requests that can be."""
         if not requests:
             return True
-        world, rank = requests[0].comm._world, requests[0].comm.rank
+        world = requests[0].comm._world
+        rank = requests[0].comm.rank
         world.wait(rank, lambda: True, "")
         for request in requests:
             if world.random.random() < 0.5:
@@ -303,7 +360,7 @@ class LoopbackRequest:
 
     @staticmethod
     def Waitall(requests: Sequence[LoopbackRequest]) -> None:
-        """Wait until all is there."""
+        """Wait for all requests, in random order."""
         requests = list(requests)
         if requests:
             requests[0].comm._world.random.shuffle(requests)

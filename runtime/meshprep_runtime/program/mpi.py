@@ -1,10 +1,10 @@
-"""MPI: the one module that imports mpi4py, and steps that ranks take together or not at all."""
+"""MPI: the only import of mpi4py, and steps that succeed on all ranks or on none."""
 
 import sys
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -12,12 +12,16 @@ from ..errors import DistributedError, MeshprepError, MissingPackageError
 from ..types.loops import Access
 from .loopback import LoopbackComm
 
+# How the values of two ranks are combined in a reduction.
 COMBINE: dict[Access, np.ufunc] = {
     Access.INC: np.add,
     Access.MIN: np.minimum,
     Access.MAX: np.maximum,
 }
-# Seconds in which a launcher passes on what was printed: Open MPI's drops the rest at an abort.
+# The name in errors of a step of all ranks that has no better name.
+A_STEP = "a step of all ranks"
+# Seconds between the last output and an abort: Open MPI's launcher drops at an abort any
+# output that it has not passed on yet.
 PASSED_ON = 0.3
 
 
@@ -27,19 +31,31 @@ def world() -> Any:
 
 
 def end_all_on_errors(comm: Any) -> None:
-    """Let an uncaught exception of one rank end the job; one of all is said once."""
+    """Let an uncaught exception of one rank end the job.
+
+    An exception that all ranks raise together is printed once, by rank 0.
+    """
     if isinstance(comm, LoopbackComm) or getattr(sys.excepthook, "ends_all_ranks", False):
         return
-    before, every = sys.excepthook, world()
+    # The hook that is there prints the error.
+    previous_hook = sys.excepthook
+    all_ranks = world()
 
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        alone = not isinstance(error, DistributedError) or error.ranks < every.size
-        if alone or every.rank == 0:
-            before(kind, error, trace)
-        if alone:
+    def hook(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        # An error that all ranks have raised ends all of them by itself: rank 0 prints it
+        # once.
+        raised_by_all = (
+            isinstance(error, DistributedError) and error.ranks >= all_ranks.size
+        )
+        if all_ranks.rank == 0 or not raised_by_all:
+            previous_hook(kind, error, trace)
+        if not raised_by_all:
+            # Leave time for the text to be passed on before the job is killed.
             sys.stderr.flush()
             time.sleep(PASSED_ON)
-            every.Abort(3)
+            all_ranks.Abort(3)
 
     hook.ends_all_ranks = True  # type: ignore[attr-defined]
     sys.excepthook = hook
@@ -62,67 +78,79 @@ T = TypeVar("T")
 class Alone:
     """The communicator of a single process, without MPI."""
 
-    rank, size = 0, 1
+    rank = 0
+    size = 1
 
-    def allgather(self, value: T) -> list[T]:
-        """The values of all ranks."""
+    def allgather(self, value: T, what: str = "") -> list[T]:
+        """The values of all ranks: of this one."""
         return [value]
 
-    def bcast(self, value: T, root: int = 0) -> T:
-        """The value of one rank."""
+    def bcast(self, value: T, root: int = 0, what: str = "") -> T:
+        """The value of the root: of this rank."""
         return value
 
     def alltoall(self, values: Sequence[T]) -> list[T]:
-        """What each rank has for this one."""
+        """The value that each rank sends to this one: its own."""
         return list(values)
 
 
 ALONE = Alone()
 
 
-def together(comm: Any, work: Callable[[], T]) -> T:
-    """Do local work; then all ranks learn whether it went well on each.
+def together(ranks: Any, work: Callable[[], T], what: str = A_STEP) -> T:
+    """Do local work on every rank; fail on all ranks where it fails on one.
 
-    Raises DistributedError on all ranks, when one has failed, with the message of the first that
-    did.
+    ``ranks`` is a :class:`~.ranks.RankGroup`, or ``ALONE``; errors name the step as
+    ``what``. ``work`` must send no messages: a rank that fails in it would leave the others
+    waiting.
 
-    ``work`` sends no messages: a rank that fails in it would leave the others waiting.
+    Raises DistributedError on all ranks, with the message of the first rank that failed.
     """
-    found, cause, told = _tried(work)
-    told_by_rank = comm.allgather(told)
-    failed = [rank for rank, one in enumerate(told_by_rank) if one is not None]
+    outcome = _attempt(work)
+    message_of_rank = ranks.allgather(outcome.message, what)
+    failed = [rank for rank, message in enumerate(message_of_rank) if message is not None]
     if failed:
-        first = told_by_rank[failed[0]]
-        everywhere = len(set(told_by_rank)) == 1
-        message = first if everywhere else f"rank {failed[0]} of {comm.size}: {first}"
-        raise _on_all(comm, message) from cause
-    return cast(T, found)
+        message = message_of_rank[failed[0]]
+        # Name the rank unless all say the same.
+        if len(set(message_of_rank)) > 1:
+            message = f"rank {failed[0]} of {ranks.size}: {message}"
+        raise _error_of_all(ranks, message) from outcome.error
+    return cast(T, outcome.value)
 
 
-def from_root(comm: Any, work: Callable[[], T]) -> T:
-    """Let rank 0 do something for all.
+def from_root(ranks: Any, work: Callable[[], T], what: str = A_STEP) -> T:
+    """Do work on rank 0 and send its result to the other ranks.
 
-    Raises DistributedError on all ranks, when it has failed.
-
-    What ``work`` gives is sent to the others.
+    Raises DistributedError on all ranks where the work fails.
     """
-    found, cause, told = _tried(work) if comm.rank == 0 else (None, None, None)
-    told, found = comm.bcast((told, found), 0)
-    if told is not None:
-        raise _on_all(comm, told) from cause
-    return cast(T, found)
+    outcome = Outcome()
+    if ranks.rank == 0:
+        outcome = _attempt(work)
+    message, value = ranks.bcast((outcome.message, outcome.value), 0, what)
+    if message is not None:
+        raise _error_of_all(ranks, message) from outcome.error
+    return cast(T, value)
 
 
-def _tried(work: Callable[[], T]) -> tuple[T | None, Exception | None, str | None]:
+class Outcome(NamedTuple):
+    """The result of work, or the error that it raised with its message."""
+
+    value: Any = None
+    error: Exception | None = None
+    message: str | None = None
+
+
+def _attempt(work: Callable[[], object]) -> Outcome:
     try:
-        return work(), None, None
+        return Outcome(value=work())
     except MeshprepError as error:
-        return None, error, str(error)
+        return Outcome(error=error, message=str(error))
     except Exception as error:
-        return None, error, f"{type(error).__name__}: {error}"
+        return Outcome(error=error, message=f"{type(error).__name__}: {error}")
 
 
-def _on_all(comm: Any, message: str) -> DistributedError:
-    refused = DistributedError(message)
-    refused.ranks = comm.size
-    return refused
+def _error_of_all(ranks: Any, message: str) -> DistributedError:
+    """The error that all ranks raise together."""
+    error = DistributedError(message)
+    error.ranks = ranks.size
+    return error

@@ -1,7 +1,7 @@
 """Tuning while a solver runs: its first calls are trials [G10 section 14].
 
-Every way to run a loop gives the same sums, so that no call is lost: each runs another candidate
-until all have been timed, and the fastest stays.
+Every way to run a loop gives the same sums, so that no call is lost: each call runs another
+candidate until all have been timed, and the fastest stays.
 """
 
 import time
@@ -20,16 +20,29 @@ from ..kernel.bind import Slot
 from ..plan import LoopPlan, Plan
 from ..plan.tuned import Tuned
 from ..types.maps import on_device
-from .lookup import choose, with_entry
-from .machines import Backend, TuningCandidate, grid, on_gpu, this_cpu, trial, with_fewer_threads
+from .lookup import best_entry, with_entry
+from .machines import (
+    Backend,
+    TuningCandidate,
+    grid,
+    on_gpu,
+    this_cpu,
+    trial,
+    with_fewer_threads,
+)
 
-# Timed calls of each candidate after one that compiles, and once more of the fastest.
-RUNS, FINALISTS = 3, 3
+# Timed calls of each candidate, after a call that compiles.
+RUNS = 3
+# The fastest candidates, which are timed again.
+FINALISTS = 3
 Call = Callable[..., None]
 
 
 class CallTrials:
-    """Calls of one loop, as trials until they are settled; ``make`` gives a candidate."""
+    """The calls of a loop: trials until the fastest candidate is known.
+
+    ``make`` gives the loop of a candidate.
+    """
 
     def __init__(
         self,
@@ -39,20 +52,33 @@ class CallTrials:
         soa: tuple[str, ...],
         make: Callable[[TuningCandidate], Call],
     ) -> None:
-        self._plan, self._backend, self._kernel, self._make = plan, backend, kernel, make
+        self._plan = plan
+        self._backend = backend
+        self._kernel = kernel
+        self._make = make
+        # Each call of the solver is a trial, until one way has won.
         self._times: dict[TuningCandidate, list[float]] = {
-            c: [] for c in grid(plan, backend, None, [soa])
+            c: [] for c in grid(plan=plan, backend=backend, asked=None, layouts=[soa])
         }
         self._loops: dict[TuningCandidate, Call] = {}
-        self._schedule = self._turns()
+        self._schedule = self._trials()
         self._next: tuple[TuningCandidate, bool] | None = next(self._schedule)
         self._error: MeshprepError | None = None
         self._best: Call | None = None
         self.tuned: Tuned | None = None
-        found = choose(plan.tuned, backend.machine, kernel, soa)
-        if found is not None and found.runs:
-            how = (found.strategy, found.variant, soa, found.commit, found.threads)
-            self._best = make(TuningCandidate(*how))
+        # Nothing is tried where the plan has a measured entry.
+        entry = best_entry(
+            entries=plan.tuned, machine=backend.machine, kernel=kernel, soa=soa
+        )
+        if entry is not None and entry.runs:
+            candidate = TuningCandidate(
+                strategy=entry.strategy,
+                variant=entry.variant,
+                soa=soa,
+                commit=entry.commit,
+                threads=entry.threads,
+            )
+            self._best = make(candidate)
 
     def __call__(self, arrays: Mapping[str, Any]) -> None:
         """Run the loop once."""
@@ -64,18 +90,23 @@ class CallTrials:
             raise self._error or MeshprepError("no way to run the loop is left")
         self._best(**arrays)
 
-    def _ran(self, candidate: TuningCandidate, counts: bool, arrays: Mapping[str, Any]) -> bool:
-        """Run a candidate; what cannot run here is dropped, and nothing has run then."""
+    def _ran(
+        self, candidate: TuningCandidate, counts: bool, arrays: Mapping[str, Any]
+    ) -> bool:
+        """Run a candidate; returns False for one that cannot run here, and drops it."""
+        # The first run of a candidate compiles.
         try:
             if candidate not in self._loops:
                 self._loops[candidate] = self._make(candidate)
             self._backend.wait()
+            # What was queued before must not count.
             start = time.perf_counter()
             self._loops[candidate](**arrays)
             self._backend.wait()
             if counts:
                 self._times[candidate].append(time.perf_counter() - start)
         except MeshprepError as error:
+            # A candidate that has run before fails for the caller's reasons.
             if self._times[candidate]:
                 raise
             self._error = error
@@ -85,8 +116,8 @@ class CallTrials:
         self._advance()
         return True
 
-    def _turns(self) -> Iterator[tuple[TuningCandidate, bool]]:
-        """Which candidate is next, and whether its time counts."""
+    def _trials(self) -> Iterator[tuple[TuningCandidate, bool]]:
+        """The candidate of each call, and whether its time counts."""
         yield from self._runs_of(list(self._times))
         seconds = {candidate: min(times) for candidate, times in self._times.items()}
         further = with_fewer_threads(self._plan, self._backend, seconds)
@@ -106,6 +137,7 @@ class CallTrials:
                     yield candidate, run > 0
 
     def _advance(self) -> None:
+        """Go to the next trial; after the last one, keep the fastest candidate."""
         self._next = next(self._schedule, None)
         if self._next is None and self._times:
             best = min(self._times, key=lambda c: min(self._times[c]))
@@ -124,14 +156,17 @@ class CallTrials:
         )
 
 
-def begin(
+def begin_trials(
     kernel: Any,
     slots: Iterable[Slot],
     plan: LoopPlan,
     arrays: Mapping[str, Any],
     again: Callable[..., Call],
 ) -> CallTrials:
-    """The trials of a loop, where its first arrays lie; ``again`` makes it run in another way."""
+    """The trials of a loop on the device of its arrays.
+
+    ``again`` makes the loop anew, with other options.
+    """
 
     def make(candidate: TuningCandidate) -> Call:
         return again(
@@ -143,10 +178,13 @@ def begin(
 
     gpu = any(type(v) is not np.ndarray and on_device(v) for v in arrays.values())
     soa = tuple(s.name for s in slots if s.soa)
-    return CallTrials(plan, _backend(gpu), name_of(kernel), soa, make)
+    return CallTrials(
+        plan=plan, backend=_backend_of(gpu), kernel=name_of(kernel), soa=soa, make=make
+    )
 
 
-def _backend(gpu: bool) -> Backend:
+def _backend_of(gpu: bool) -> Backend:
+    """This processor, or the current GPU."""
     if not gpu:
         return this_cpu()
     device = current()
@@ -154,7 +192,12 @@ def _backend(gpu: bool) -> Backend:
     def assign(array: Any, values: Any) -> None:
         raise MeshprepError("trials keep the arrays of the solver")
 
-    return on_gpu(device, device.array, assign, lambda: device.wait(device.stream()))
+    return on_gpu(
+        device=device,
+        put=device.array,
+        assign=assign,
+        wait=lambda: device.wait(device.stream()),
+    )
 
 
 class TunedLoop(Protocol):
@@ -164,33 +207,36 @@ class TunedLoop(Protocol):
 
     @property
     def tuned(self) -> Tuned | None:
-        """What came out; None before it is settled."""
+        """The result of the trials; None before it is settled."""
 
 
 def save_tuned(path: str | Path, loops: Iterable[TunedLoop]) -> list[str]:
-    """Write what came out for some loops into the file of their plan.
+    """Write the results of trials of some loops into the file of their plan.
 
     Raises PlanError when the file cannot be read or written, or has no such loop.
 
     Parameters
     ----------
     path : path
-        Of the plan.
+        The file of the plan.
     loops : iterable of ParLoop
-        Those that are not settled are left out.
+        Loops whose trials are not settled are left out.
 
     Returns
     -------
     list of str
         The names of the loops whose entry is new.
     """
-    plan, names = Plan.load(path), []
-    for one in loops:
-        if one.tuned is not None:
-            own = plan[one.loop.name]
-            own = replace(own, tuned=with_entry(own.tuned, one.tuned))
-            plan = replace(plan, loops={**plan.loops, one.loop.name: own})
-            names.append(one.loop.name)
+    plan = Plan.load(path)
+    names = []
+    for tuned_loop in loops:
+        if tuned_loop.tuned is not None:
+            name = tuned_loop.loop.name
+            loop_plan = plan[name]
+            entries = with_entry(loop_plan.tuned, tuned_loop.tuned)
+            loop_plan = replace(loop_plan, tuned=entries)
+            plan = replace(plan, loops={**plan.loops, name: loop_plan})
+            names.append(name)
     if names:
         plan.save(path, overwrite=True)
     return names

@@ -1,9 +1,9 @@
-"""Finds by trying how a loop runs fastest: strategy, blocks, layout [G12 section 6].
+"""Finds by trials how a loop runs fastest: strategy, blocks, layout [G12 section 6].
 
-First every strategy with every variant in whole layouts; then, on a GPU, the best of each variant
-with fewer threads than its blocks have elements; then, with the best of these, the layout of each
-dat on its own, for one dat's hardly matters to another's. What is clearly slower after one run is
-given up.
+First every strategy with every variant, with one layout for all dats; then, on a GPU, the
+fastest candidate of each variant with fewer threads than its blocks have elements; then,
+with the fastest so far, the layout of each dat on its own, since the layout of a dat hardly
+matters to others. Candidates that are clearly slower after the first runs are given up.
 """
 
 import time
@@ -25,16 +25,19 @@ from ..plan import LoopPlan
 from ..plan.tuned import GPU, Trial, Tuned
 from .machines import Backend, TuningCandidate, grid, this_cpu, trial, with_fewer_threads
 
+# Seconds of a sample, at least.
 SAMPLE_SECONDS = 0.002
+# The fastest candidates, which are timed again.
 FINALISTS = 3
-# Calls in which the form of the code is found out, at most.
+# Calls in which the form of the code is chosen, at most.
 MOST_TRIALS = 100
-# More than one, so that a hiccup of the machine costs nobody the place.
+# Runs before a candidate is given up; several, so that a short disturbance of the machine
+# does not decide.
 FIRST_RUNS = 3
 
 
 class SearchArguments(TypedDict, total=False):
-    """What of a :class:`TuningSearch` may be given by name."""
+    """The fields of a :class:`TuningSearch`, as arguments by name."""
 
     strategies: Sequence[str] | None
     layouts: Sequence[str]
@@ -44,7 +47,7 @@ class SearchArguments(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class TuningSearch:
-    """What is tried, and how hard."""
+    """The options of a search; :func:`tune` says what each means."""
 
     strategies: Sequence[str] | None = None
     layouts: Sequence[str] = (AOS, SOA)
@@ -65,32 +68,52 @@ def tune(
     progress: Progress = lambda done, total, what: None,
     **search: Unpack[SearchArguments],
 ) -> Tuned:
-    """Time a loop in every way that may be fastest; ``values`` are not changed.
+    """Time a loop in every way that may be the fastest; ``values`` are not changed.
 
-    A sample repeats a call until it takes two milliseconds; written arrays start anew for each. At
-    the end the three fastest take turns once more, so that a slow spell of the machine hits all.
-    ``strategies``: None for all that can run it. ``layouts``: whole ones to begin with; with both,
-    dats are also tried one by one. The fastest of ``runs`` counts; after three, a candidate that
-    takes ``patience`` times the best gets no more. ``progress(done, total, what)`` before each
-    candidate. Raises MeshprepError for unknown names, and where no strategy can run the loop.
+    A sample repeats a call until it takes two milliseconds; written arrays start anew for
+    each sample. At the end the three fastest candidates take turns again, so that a slow
+    time of the machine affects all of them. ``progress(done, total, what)`` is called
+    before each candidate.
+
+    ``strategies`` are tried, None for all that can run the loop. ``layouts`` are tried for
+    all dats together; with both, also for each dat on its own. The fastest of ``runs``
+    samples counts; a candidate whose best of three takes more than ``patience`` times the
+    best of all gets no more runs.
+
+    Raises MeshprepError for unknown names, and where no strategy can run the loop.
     """
-    asked = TuningSearch(**search)
-    where = this_cpu() if backend is None else backend
+    options = TuningSearch(**search)
+    machine = this_cpu() if backend is None else backend
     dats = [s.name for s in slots(plan) if s.rows is not None and s.dim > 1]
-    candidates = grid(plan, where, asked.strategies, _whole(asked.layouts, dats))
-    mixed = len(dats) > 1 and len(set(asked.layouts)) > 1
-    race = _Race(kernel, plan, values, where, asked, progress)
-    further = with_fewer_threads(plan, where, dict.fromkeys(candidates, 0.0))
+    # Find the candidates with the usual number of threads, and one layout for all dats.
+    candidates = grid(
+        plan=plan,
+        backend=machine,
+        asked=options.strategies,
+        layouts=_layouts_of_all(options.layouts, dats),
+    )
+    mixed = len(dats) > 1 and len(set(options.layouts)) > 1
+    race = _Race(
+        kernel=kernel,
+        plan=plan,
+        values=values,
+        backend=machine,
+        search=options,
+        progress=progress,
+    )
+    # Count all that may be tried, for the progress.
+    further = with_fewer_threads(plan, machine, dict.fromkeys(candidates, 0.0))
     race.expected = len(candidates) + len(further) + (len(dats) if mixed else 0)
+    # Time them; those that did best are tried with fewer threads and mixed layouts.
     for candidate in candidates:
         race.enter(candidate)
-    for candidate in with_fewer_threads(plan, where, race.seconds()):
+    for candidate in with_fewer_threads(plan, machine, race.seconds()):
         race.enter(candidate)
     if mixed:
         _mix_layouts(race, dats)
     race.finals()
     return Tuned(
-        machine=where.machine,
+        machine=machine.machine,
         kernel=name_of(kernel),
         measured=True,
         trials=tuple(sorted(race.trials(), key=lambda t: t.seconds)),
@@ -99,35 +122,36 @@ def tune(
 
 
 def synthetic(plan: LoopPlan, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Arrays that most kernels can work on: floats from 0.5 to 1.5, whole numbers 1, sums 0."""
+    """Arrays that most kernels can work on: sums 0, floats 0.5 to 1.5, whole numbers 1."""
     rng = np.random.default_rng(seed)
-    made = {}
+    arrays = {}
     for slot in slots(plan):
         if slot.access.value in ("inc", "write"):
-            made[slot.name] = np.zeros(slot.shape, slot.dtype)
+            arrays[slot.name] = np.zeros(slot.shape, slot.dtype)
         elif slot.dtype.kind == "f":
-            made[slot.name] = (0.5 + rng.random(slot.shape)).astype(slot.dtype)
+            arrays[slot.name] = (0.5 + rng.random(slot.shape)).astype(slot.dtype)
         else:
-            made[slot.name] = np.ones(slot.shape, slot.dtype)
-    return made
+            arrays[slot.name] = np.ones(slot.shape, slot.dtype)
+    return arrays
 
 
-def _whole(layouts: Sequence[str], dats: Sequence[str]) -> list[tuple[str, ...]]:
+def _layouts_of_all(layouts: Sequence[str], dats: Sequence[str]) -> list[tuple[str, ...]]:
+    """The dats that are SoA, for each layout of all dats."""
     for name in layouts or ("",):
         check_choice("layout", name, (AOS, SOA))
     return list(dict.fromkeys(tuple(dats) if name == SOA else () for name in layouts))
 
 
 def _mix_layouts(race: "_Race", dats: Sequence[str]) -> None:
-    """The other layout for each dat alone, then for all together whose change paid."""
+    """Try the other layout for each dat alone, then for all dats that gained by it."""
     start, seconds = race.best()
-    paid = set()
+    gained = set()
     for dat in dats:
         changed = replace(start, soa=_toggled(start.soa, {dat}, dats))
         if race.enter(changed) < seconds:
-            paid.add(dat)
-    if len(paid) > 1:
-        race.enter(replace(start, soa=_toggled(start.soa, paid, dats)))
+            gained.add(dat)
+    if len(gained) > 1:
+        race.enter(replace(start, soa=_toggled(start.soa, gained, dats)))
 
 
 def _toggled(soa: Iterable[str], which: set[str], dats: Sequence[str]) -> tuple[str, ...]:
@@ -137,7 +161,7 @@ def _toggled(soa: Iterable[str], which: set[str], dats: Sequence[str]) -> tuple[
 
 @dataclass
 class _Race:
-    """Candidates that have run, with the seconds of each of their runs."""
+    """The candidates that have run, with the seconds of each of their runs."""
 
     kernel: Callable[..., None] | DeviceFunction
     plan: LoopPlan
@@ -164,7 +188,7 @@ class _Race:
         return min(self.times[candidate])
 
     def finals(self) -> None:
-        """The fastest take turns once more."""
+        """Time the fastest candidates again, in turn."""
         fastest = sorted(self.times, key=lambda c: min(self.times[c]))[:FINALISTS]
         prepared = {c: self._prepared(c) for c in fastest}
         for _ in range(self.search.runs):
@@ -175,47 +199,53 @@ class _Race:
         return min(self.seconds().items(), key=lambda item: item[1])
 
     def seconds(self) -> dict[TuningCandidate, float]:
-        """The fastest run of each so far."""
+        """The seconds of the fastest run of each candidate."""
         return {candidate: min(times) for candidate, times in self.times.items()}
 
     def trials(self) -> list[Trial]:
-        """What came out for each candidate."""
+        """The entry of each candidate."""
         return [trial(c, times, self._forms.get(c, "")) for c, times in self.times.items()]
 
     def _prepared(self, candidate: TuningCandidate) -> Callable[[], float]:
-        """A function that takes one sample: the seconds of one call."""
+        """A function that takes a sample, and returns the seconds of a call."""
+        # Make the loop as the candidate says, with arrays in its layouts.
         layout = dict.fromkeys(candidate.soa, SOA)
         loop = ParLoop(
-            self.kernel,
-            self.plan,
+            kernel=self.kernel,
+            plan=self.plan,
             strategy=candidate.strategy,
             layout=layout,
             variant=candidate.variant or None,
             commit=candidate.commit,
             threads=candidate.threads,
         )
-        given = {s.name: self._array(s.name, s.soa) for s in slots(self.plan, layout)}
-        written = [s for s in slots(self.plan, layout) if s.written]
+        loop_slots = slots(self.plan, layout)
+        arrays = {s.name: self._array(s.name, s.soa) for s in loop_slots}
 
         def call(times: int) -> float:
-            for slot in written:
-                self.backend.assign(given[slot.name], _laid_out(self.values[slot.name], slot.soa))
+            """Seconds of a call, on average; written arrays start anew."""
+            for slot in loop_slots:
+                if slot.written:
+                    values = _laid_out(self.values[slot.name], slot.soa)
+                    self.backend.assign(arrays[slot.name], values)
             self.backend.wait()
             start = time.perf_counter()
             for _ in range(times):
-                loop(**given)
+                loop(**arrays)
             self.backend.wait()
             return (time.perf_counter() - start) / times
 
-        call(1)  # Compiles.
+        # The first call compiles; the next ones choose the form and the threads.
+        call(1)
         for _ in range(MOST_TRIALS):
             if loop.form or self.backend.machine.kind == GPU:
                 break
             call(1)
         self._forms[candidate] = loop.form
         call(SETTLED)
-        times = 1 + int(SAMPLE_SECONDS / call(1))
-        return lambda: call(times)
+        # A sample lasts long enough for the clock.
+        calls_of_sample = 1 + int(SAMPLE_SECONDS / call(1))
+        return lambda: call(calls_of_sample)
 
     def _array(self, name: str, soa: bool) -> Any:
         key = (name, soa)
@@ -225,4 +255,6 @@ class _Race:
 
 
 def _laid_out(values: NDArray[Any], soa: bool) -> NDArray[Any]:
-    return np.ascontiguousarray(values.T) if soa else values
+    if soa:
+        return np.ascontiguousarray(values.T)
+    return values

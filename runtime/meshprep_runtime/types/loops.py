@@ -16,9 +16,9 @@ class Access(StrEnum):
 
     Notes
     -----
-    READ, WRITE (every component is set), RW (read and set) and INC (added to; the old value is not
-    read) are for dats; READ and INC are also for globals. MIN and MAX are reductions of
-    globals only [G12 section 2].
+    READ, WRITE (every component is set), RW (read and set) and INC (added to; the old
+    value is not read) are for dats; READ and INC are also for globals. MIN and MAX are
+    reductions of globals only [G12 section 2].
     """
 
     READ = "read"
@@ -55,19 +55,19 @@ class Arg:
     is_global : bool
         A value of the whole loop: a constant (READ) or a reduction (INC, MIN, MAX).
     full : bool
-        Every element sets every component, whatever happens: values from before are not needed.
-        For WRITE without a map. Tiles and checkpoints rely on it.
+        Every element sets every component, whatever happens: values from before are not
+        needed. For WRITE without a map. Tiles and checkpoints rely on it.
     columns : str or None
-        Of a matrix: the map to its columns. ``map`` leads to its rows then, ``index`` lists all of
-        its columns, and ``dim`` is the arity of this map: the kernel gets the matrix of the
-        element, row after row, as one argument, and adds to it.
+        Of a matrix: the map to its columns. ``map`` leads to its rows then, ``index`` lists
+        all of its columns, and ``dim`` is the arity of this map: the kernel gets the matrix
+        of the element, row after row, as one argument, and adds to it.
 
     Raises
     ------
     MeshprepError
-        For a dim below 1, a type that is no number, an access that is unknown or does not go with a
-        global or a dat, columns that are negative or repeated, ``full`` where it means nothing, a
-        matrix that is not added to, and one that has the name of a map.
+        For a dim below 1, a type that is no number, an access that is unknown or does not
+        go with a global or a dat, columns that are negative or repeated, ``full`` where it
+        means nothing, a matrix that is not added to, and one that has the name of a map.
     """
 
     name: str
@@ -83,27 +83,37 @@ class Arg:
     def __post_init__(self) -> None:
         where = f"argument '{self.name}'"
         check_choice(f"{where}: access", self.access, list(Access))
-        # the member of a text that equals it, as `is` would tell them apart
+        # Store the member of the enumeration, also for a plain text: `is` compares members.
         object.__setattr__(self, "access", Access(self.access))
+        # A matrix is added to by rows and columns of maps.
         if self.columns is not None and (self.map is None or self.access is not Access.INC):
             raise MeshprepError(
-                f'matrix \'{self.name}\' takes rows = "MAP", columns = "MAP" and access "inc"'
+                f"matrix '{self.name}' takes "
+                'rows = "MAP", columns = "MAP" and access "inc"'
             )
         if self.columns is not None and ARROW in self.name:
-            raise MeshprepError(f"matrix '{self.name}' has the name of a map: leave '->' out")
+            raise MeshprepError(
+                f"matrix '{self.name}' has the name of a map: leave '->' out"
+            )
+        # A row has a number of values of one type.
         check_integer(f"{where}: dim", self.dim)
         try:
             kind: str = np.dtype(self.dtype).kind
         except TypeError:
             kind = "?"
         if kind not in "fiu":
-            raise MeshprepError(f"{where}: dtype '{self.dtype}' is unknown: use f4, f8, i4 or i8")
+            raise MeshprepError(
+                f"{where}: dtype '{self.dtype}' is unknown: use f4, f8, i4 or i8"
+            )
+        # Only globals are reduced; dats are read and changed.
         if self.access in (Access.MIN, Access.MAX) and not self.is_global:
             raise MeshprepError(
                 f"{where}: access '{self.access}' is for globals: "
                 "a dat takes read, write, rw or inc"
             )
-        if self.is_global and (self.map is not None or self.access in (Access.WRITE, Access.RW)):
+        if self.is_global and (
+            self.map is not None or self.access in (Access.WRITE, Access.RW)
+        ):
             raise MeshprepError(
                 f"global '{self.name}' takes no map and one of read, inc, min, max, "
                 f"not '{self.access}'"
@@ -113,6 +123,7 @@ class Arg:
                 f"{where}: full goes with access 'write' and no map: "
                 "only there no value from before is left"
             )
+        # Columns say which points of an element the kernel gets.
         if (self.map is None) != (not self.index):
             raise MeshprepError(
                 f"{where}: 'map' and 'index' belong together: "
@@ -121,7 +132,9 @@ class Arg:
         for column in self.index:
             check_integer(f"{where}: a column in index", column, 0)
         if len(set(self.index)) != len(self.index):
-            raise MeshprepError(f"{where}: index {list(self.index)} must be distinct columns")
+            raise MeshprepError(
+                f"{where}: index {list(self.index)} must be distinct columns"
+            )
 
     @property
     def conflicts(self) -> bool:
@@ -130,13 +143,18 @@ class Arg:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of one element of the dat; of a matrix, of one row of an element's matrix."""
+        """Bytes of one element of the dat.
+
+        Of a matrix: bytes of one row of the matrix of an element.
+        """
         return self.dim * np.dtype(self.dtype).itemsize
 
     @property
     def kernel_columns(self) -> tuple[int, ...]:
-        """The column of the map that each parameter of the kernel stands for, 0 for a matrix."""
-        return (0,) if self.columns is not None else self.index or (0,)
+        """The column of the map behind each parameter of the kernel; 0 for a matrix."""
+        if self.columns is not None:
+            return (0,)
+        return self.index or (0,)
 
     def to_dict(self) -> dict[str, Any]:
         """The argument as plain values.
@@ -146,15 +164,31 @@ class Arg:
         dict
             JSON values, in the words of loops.toml.
         """
+        # A matrix, a global or a dat is named by the key that tells which it is.
         if self.columns is not None:
-            maps = {"mat": self.name, "rows": self.map, "columns": self.columns}
-            shape = {"index": list(self.index), "dim": self.dim}
-            return {**maps, **shape, "dtype": self.dtype, "access": str(self.access)}
-        out: dict[str, Any] = {"global" if self.is_global else "dat": self.name}
+            return {
+                "mat": self.name,
+                "rows": self.map,
+                "columns": self.columns,
+                "index": list(self.index),
+                "dim": self.dim,
+                "dtype": self.dtype,
+                "access": str(self.access),
+            }
+        words: dict[str, Any] = {}
+        if self.is_global:
+            words["global"] = self.name
+        else:
+            words["dat"] = self.name
         if self.map is not None:
-            out |= {"map": self.map, "index": list(self.index)}
-        out |= {"dim": self.dim, "dtype": self.dtype, "access": str(self.access)}
-        return out | ({"full": True} if self.full else {})
+            words["map"] = self.map
+            words["index"] = list(self.index)
+        words["dim"] = self.dim
+        words["dtype"] = self.dtype
+        words["access"] = str(self.access)
+        if self.full:
+            words["full"] = True
+        return words
 
 
 @dataclass(frozen=True)
@@ -172,8 +206,9 @@ class Loop:
     Raises
     ------
     MeshprepError
-        Without arguments, for a map that does not start at ``over``, and for one dat with accesses
-        that conflict: an element could see what another one has or has not written yet.
+        Without arguments, for a map that does not start at ``over``, and for one dat with
+        accesses that conflict: an element could see what another one has or has not written
+        yet.
 
     Examples
     --------
@@ -193,14 +228,18 @@ class Loop:
 
     def __post_init__(self) -> None:
         if not self.args:
-            raise MeshprepError(f"loop '{self.name}' has no arguments: list at least one in args")
+            raise MeshprepError(
+                f"loop '{self.name}' has no arguments: list at least one in args"
+            )
         for arg in self.args:
             for name in (arg.map, arg.columns):
                 if name is not None and name.partition("->")[0] != self.over:
                     raise MeshprepError(
-                        f"loop '{self.name}' runs over '{self.over}' but argument '{arg.name}' "
-                        f"uses map '{name}': its maps must start at '{self.over}'"
+                        f"loop '{self.name}' runs over '{self.over}' "
+                        f"but argument '{arg.name}' uses map '{name}': "
+                        f"its maps must start at '{self.over}'"
                     )
+        # A name twice is the same dat reached in two ways, which must agree.
         for first, second in combinations(self.args, 2):
             if first.name == second.name:
                 self._check_together(first, second)
@@ -209,11 +248,14 @@ class Loop:
         if a.columns is not None or b.columns is not None:
             raise MeshprepError(f"loop '{self.name}': a matrix stands twice: name it once")
         where = f"loop '{self.name}': argument '{a.name}' stands twice"
-        if (np.dtype(a.dtype), a.dim, a.is_global) != (np.dtype(b.dtype), b.dim, b.is_global):
+        kind_of_a = (np.dtype(a.dtype), a.dim, a.is_global)
+        kind_of_b = (np.dtype(b.dtype), b.dim, b.is_global)
+        if kind_of_a != kind_of_b:
             raise MeshprepError(f"{where}, with different dtypes or dims: they must agree")
-        # Colours keep apart all that is written through maps; nothing else.
-        together = a.access is b.access and None not in (a.map, b.map)
-        if not together and {a.access, b.access} != {Access.READ}:
+        # Two accesses go together where both read, or where both are the same and through
+        # maps: colours keep elements apart only where they write through maps.
+        same_through_maps = a.access is b.access and None not in (a.map, b.map)
+        if not same_through_maps and {a.access, b.access} != {Access.READ}:
             raise MeshprepError(
                 f"{where}, with accesses that conflict ({a.access} and {b.access}): "
                 "use another dat for one of them, or one access for both through maps"
@@ -222,8 +264,12 @@ class Loop:
     @property
     def maps(self) -> tuple[str, ...]:
         """The maps the loop uses, each once, in the order of the arguments."""
-        names = (name for a in self.args for name in (a.map, a.columns))
-        return tuple(dict.fromkeys(name for name in names if name is not None))
+        names: list[str] = []
+        for arg in self.args:
+            for name in (arg.map, arg.columns):
+                if name is not None and name not in names:
+                    names.append(name)
+        return tuple(names)
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -252,9 +298,14 @@ class Loop:
 
     @property
     def leading_map(self) -> str | None:
-        """The map whose to-set's order matters most: the first one written through, else read."""
+        """The map that leads to the set whose order matters most.
+
+        The first map that the loop writes through, or else the first that it reads through.
+        """
         written = next(iter(self.conflict_columns), None)
-        return written if written is not None else next(iter(self.maps), None)
+        if written is not None:
+            return written
+        return next(iter(self.maps), None)
 
     def to_dict(self) -> dict[str, Any]:
         """The loop as plain values.
@@ -268,18 +319,28 @@ class Loop:
 
 
 def with_arrow(text: str) -> str:
-    """``FROM:TO`` as ``FROM->TO``, for shells, where > wants quotes; other text as it is."""
-    return text if ARROW in text else text.replace(":", ARROW, 1)
+    """``FROM:TO`` as ``FROM->TO``; other text as it is.
+
+    For commands: in a shell, ``>`` would need quotes.
+    """
+    if ARROW in text:
+        return text
+    return text.replace(":", ARROW, 1)
 
 
 def among(name: str, known: Collection[str]) -> str:
-    """The name, or where it is not known and :func:`with_arrow` makes it so, that."""
-    arrow = with_arrow(name)
-    return arrow if name not in known and arrow in known else name
+    """The name as it is among ``known``: ``FROM:TO`` may stand for ``FROM->TO``.
+
+    A name that is known neither way comes back as it is.
+    """
+    with_its_arrow = with_arrow(name)
+    if name not in known and with_its_arrow in known:
+        return with_its_arrow
+    return name
 
 
 def cut_by_shell(text: str) -> str:
-    """What happened to ``FROM->TO`` without quotes in a shell, for a message; empty else."""
+    """Explain, for a message, that the shell cut ``FROM->TO`` at its ``>``; else empty."""
     if not text.endswith("-"):
         return ""
     return (
@@ -289,57 +350,90 @@ def cut_by_shell(text: str) -> str:
 
 
 def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
-    """Build an argument from loops.toml's words; ``where`` begins the message of an error."""
-    matrix = "mat" in values
-    known = {"index", "dim", "dtype", "access"}
-    known |= {"mat", "rows", "columns"} if matrix else {"dat", "global", "map", "full"}
-    unknown = sorted(set(values) - known)
+    """Build an argument from the words of loops.toml.
+
+    ``where`` begins the message of an error.
+    """
+    is_matrix = "mat" in values
+    allowed = ARG_KEYS
+    if is_matrix:
+        allowed = MATRIX_KEYS
+    unknown = sorted(set(values) - allowed)
     if unknown:
-        raise MeshprepError(f"{where}: unknown key '{unknown[0]}': use {', '.join(sorted(known))}")
-    if matrix + ("dat" in values) + ("global" in values) != 1:
-        raise MeshprepError(f"{where}: give either 'dat' or 'global', or 'mat': its name")
-    through = "rows" if matrix else "map"
-    columns = values.get("index", [])
-    try:
-        return Arg(
-            name=_of(str, values.get("dat", values.get("global", values.get("mat"))), "name"),
-            access=values.get("access", "read"),
-            dim=_of(int, values.get("dim", 1), "dim"),
-            dtype=_of(str, values.get("dtype", "f8"), "dtype"),
-            map=None if through not in values else _of(str, values[through], through),
-            index=tuple(
-                _of(int, i, "index") for i in (columns if isinstance(columns, list) else [columns])
-            ),
-            is_global="global" in values,
-            full=_of(bool, values.get("full", False), "full"),
-            columns=_of(str, values.get("columns"), "columns") if matrix else None,
+        raise MeshprepError(
+            f"{where}: unknown key '{unknown[0]}': use {', '.join(sorted(allowed))}"
         )
+    if is_matrix + ("dat" in values) + ("global" in values) != 1:
+        raise MeshprepError(f"{where}: give either 'dat' or 'global', or 'mat': its name")
+    try:
+        return _arg_from_checked_keys(values, is_matrix)
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None
+
+
+# The keys of a table of loops.toml that describes one argument.
+ARG_KEYS = frozenset({"dat", "global", "map", "index", "dim", "dtype", "access", "full"})
+MATRIX_KEYS = frozenset({"mat", "rows", "columns", "index", "dim", "dtype", "access"})
+
+
+def _arg_from_checked_keys(values: dict[str, Any], is_matrix: bool) -> Arg:
+    name = values.get("dat", values.get("global", values.get("mat")))
+    # The map is called `map`, or `rows` where the argument is a matrix.
+    map_key = "map"
+    columns = None
+    if is_matrix:
+        map_key = "rows"
+        columns = _of_kind(str, values.get("columns"), "columns")
+    map_name = None
+    if map_key in values:
+        map_name = _of_kind(str, values[map_key], map_key)
+    # One column may be given as a number instead of a list.
+    index = values.get("index", [])
+    if not isinstance(index, list):
+        index = [index]
+    return Arg(
+        name=_of_kind(str, name, "name"),
+        access=values.get("access", "read"),
+        dim=_of_kind(int, values.get("dim", 1), "dim"),
+        dtype=_of_kind(str, values.get("dtype", "f8"), "dtype"),
+        map=map_name,
+        index=tuple(_of_kind(int, column, "index") for column in index),
+        is_global="global" in values,
+        full=_of_kind(bool, values.get("full", False), "full"),
+        columns=columns,
+    )
 
 
 def loop_from_dict(name: str, values: Mapping[str, Any], where: str) -> Loop:
-    """Build a loop from loops.toml's words; ``where`` begins the message of an error."""
-    over, args = values.get("over"), values.get("args")
-    if not isinstance(over, str) or not isinstance(args, list):
+    """Build a loop from the words of loops.toml.
+
+    ``where`` begins the message of an error.
+    """
+    over = values.get("over")
+    tables = values.get("args")
+    if not isinstance(over, str) or not isinstance(tables, list):
         raise MeshprepError(f'{where}: needs over = "SET" and args = [ {{ ... }}, ... ]')
-    made = []
-    for i, arg in enumerate(args):
-        if not isinstance(arg, dict):
-            raise MeshprepError(f"{where}: argument {i} is not a table {{ dat = ..., ... }}")
-        made.append(arg_from_dict(arg, f"{where}, argument {i}"))
+    args = []
+    for i, table in enumerate(tables):
+        if not isinstance(table, dict):
+            raise MeshprepError(
+                f"{where}: argument {i} is not a table {{ dat = ..., ... }}"
+            )
+        args.append(arg_from_dict(table, f"{where}, argument {i}"))
     try:
-        return Loop(name, over, tuple(made))
+        return Loop(name, over, tuple(args))
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None
 
 
-_KINDS = {bool: "true or false", int: "a whole number", str: "text"}
+# How a message names the kinds of values.
+KIND_WORDS = {bool: "true or false", int: "a whole number", str: "text"}
 
 
-def _of(kind: type, value: Any, what: str) -> Any:
+def _of_kind(kind: type, value: Any, key: str) -> Any:
     """The value; raises MeshprepError for one of another kind and for an empty text."""
-    other = not isinstance(value, kind) or isinstance(value, bool) != (kind is bool)
-    if other or (kind is str and not value):
-        raise MeshprepError(f"{what} is {value!r}, must be {_KINDS[kind]}")
+    # A bool is also an int in Python, but true is no number of columns.
+    is_of_kind = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
+    if not is_of_kind or (kind is str and not value):
+        raise MeshprepError(f"{key} is {value!r}, must be {KIND_WORDS[kind]}")
     return value

@@ -19,7 +19,9 @@ UInt8s = NDArray[np.uint8]
 UInt16s = NDArray[np.uint16]
 UInt64s = NDArray[np.uint64]
 
+# The largest index that an int32 holds.
 INDEX_LIMIT = 2**31 - 1
+# Elements of one piece that `chunks` yields.
 CHUNK = 1 << 16
 
 
@@ -34,8 +36,8 @@ class SetMap:
     from_set, to_set : str
         Names of the sets.
     table : (n_from, arity) int32
-        Indices into the to-set from 0, C-contiguous. Other integer types are converted after a
-        range check; nothing wraps.
+        Indices into the to-set from 0, C-contiguous. Other integer types are converted
+        after a range check; nothing wraps.
 
     Raises
     ------
@@ -57,8 +59,9 @@ class SetMap:
         table = np.asarray(self.table)
         if table.ndim != 2 or table.dtype.kind not in "iu" or table.shape[1] < 1:
             raise MeshprepError(
-                f"map '{self.name}': the table has shape {table.shape} and dtype {table.dtype}, "
-                "must be integers of shape (n_from, arity) with arity >= 1"
+                f"map '{self.name}': the table has shape {table.shape} "
+                f"and dtype {table.dtype}, must be integers of shape (n_from, arity) "
+                "with arity >= 1"
             )
         table = as_indices(table, f"map '{self.name}'")
         object.__setattr__(self, "table", read_only(table))
@@ -77,20 +80,21 @@ class SetMap:
         return f"SetMap('{self.name}', {self.size:,} x {self.arity})"
 
     def compose(self, then: "SetMap", name: str | None = None) -> "SetMap":
-        """Go on by another map: from each element to all that its own elements reach.
+        """This map followed by another one, as one map.
 
         Parameters
         ----------
         then : SetMap
             From this map's to-set.
         name : str, optional
-            Of the result; ``"edges->cells->nodes"`` for ``edges->cells`` and ``cells->nodes``.
+            Of the result; ``"edges->cells->nodes"`` for ``edges->cells`` and
+            ``cells->nodes``.
 
         Returns
         -------
         SetMap
-            Row ``e`` holds the rows of ``then`` at ``table[e, 0]``, ``table[e, 1]``, ..., one after
-            the other. O(n_from x arity x arity of ``then``).
+            Row ``e`` holds the rows of ``then`` at ``table[e, 0]``, ``table[e, 1]``, ...,
+            one after the other. O(n_from x arity x arity of ``then``).
 
         Raises
         ------
@@ -109,13 +113,15 @@ class SetMap:
         """
         if then.from_set != self.to_set:
             raise MeshprepError(
-                f"map '{self.name}' leads to '{self.to_set}', but map '{then.name}' starts at "
-                f"'{then.from_set}': compose maps of which one ends where the other starts"
+                f"map '{self.name}' leads to '{self.to_set}', but map '{then.name}' "
+                f"starts at '{then.from_set}': "
+                "compose maps of which one ends where the other starts"
             )
         self.check_range(then.size)
         table = then.table[self.table].reshape(self.size, self.arity * then.arity)
-        name = f"{self.name}->{then.to_set}" if name is None else name
-        return SetMap(name, self.from_set, then.to_set, table)
+        if name is None:
+            name = f"{self.name}->{then.to_set}"
+        return SetMap(name=name, from_set=self.from_set, to_set=then.to_set, table=table)
 
     def check_range(self, n_to: int, first: int = 0) -> None:
         """Prove that every index is in the to-set.
@@ -138,73 +144,95 @@ class SetMap:
         """
         if not self.table.size:
             return
-        low, high = int(self.table.min()), int(self.table.max())
+        low = int(self.table.min())
+        high = int(self.table.max())
         if low >= 0 and high < n_to:
             return
-        bad = (self.table < 0) | (self.table >= n_to)
-        row, column = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        # Name the first index outside.
+        outside = (self.table < 0) | (self.table >= n_to)
+        row, column = np.unravel_index(int(np.argmax(outside)), outside.shape)
         index = self.table[row, column]
-        hint = ": elements that reach nothing must be a set of their own" if index == -1 else ""
+        hint = ""
+        if index == -1:
+            hint = ": elements that reach nothing must be a set of their own"
         raise MeshprepError(
-            f"map '{self.name}': element {first + row}, column {column} has index {index}, but set "
-            f"'{self.to_set}' has {n_to} elements{hint}"
+            f"map '{self.name}': element {first + row}, column {column} has index {index}, "
+            f"but set '{self.to_set}' has {n_to} elements{hint}"
         )
 
 
 def offsets_of(counts: ArrayLike) -> NDArray[np.int64]:
-    """Where rows of so many entries begin, and the end: ``[2, 1]`` gives ``[0, 2, 3]``."""
+    """Where each row begins, by its number of entries, and where the last one ends.
+
+    Counts ``[2, 1]`` give ``[0, 2, 3]``.
+    """
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
 def run_offset(n: int, length: int) -> NDArray[np.int64]:
-    """Where runs of so many of ``n`` elements begin, and the end; the last one may be shorter."""
+    """Where each run of ``length`` elements begins, and where the last one ends.
+
+    The last run may be shorter: 5 elements in runs of 2 give ``[0, 2, 4, 5]``.
+    """
     return np.append(np.arange(0, n, length, dtype=np.int64), np.int64(n))
 
 
 def ranges(start: ArrayLike, counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """So many numbers from each start on, one run after another.
+    """Runs of consecutive numbers, one run after another.
 
-    Starts ``[5, 0]`` and counts ``[2, 1]`` give ``[5, 6, 0]``.
+    Run ``i`` holds ``counts[i]`` numbers from ``start[i]`` on: starts ``[5, 0]`` and counts
+    ``[2, 1]`` give ``[5, 6, 0]``.
     """
-    first = np.asarray(start) - (np.cumsum(counts) - counts)
-    return np.repeat(first, counts) + np.arange(int(counts.sum()))
+    # Each entry is its place in the result, shifted by the same amount in all of its run.
+    shift = np.asarray(start) - (np.cumsum(counts) - counts)
+    return np.repeat(shift, counts) + np.arange(int(counts.sum()))
 
 
 def rows_of_entries(offset: NDArray[np.integer]) -> NDArray[np.int32]:
-    """The row of each entry, by the offsets of the rows: ``[0, 2, 3]`` gives ``[0, 0, 1]``."""
+    """The row of each entry, by offsets of rows: ``[0, 2, 3]`` gives ``[0, 0, 1]``."""
     return np.repeat(np.arange(offset.size - 1, dtype=np.int32), np.diff(offset))
 
 
 def chunks(n: int) -> Iterator[slice]:
-    """``range(n)`` in pieces: NumPy copies an index of 32 bits, which so stays in the cache."""
+    """``range(n)`` in pieces of ``CHUNK``.
+
+    NumPy copies an index of 32 bits to 64; the copy of a piece stays in the cache.
+    """
     for begin in range(0, n, CHUNK):
         yield slice(begin, min(begin + CHUNK, n))
 
 
 def as_indices(values: ArrayLike, where: str) -> NDArray[np.int32]:
-    """Whole numbers as int32, the array itself where it is of int32: nothing wraps or is rounded.
+    """Whole numbers as int32; an array of int32 comes back itself, without a copy.
 
-    Raises MeshprepError, which begins with ``where``.
+    Raises MeshprepError, which begins with ``where``, for numbers that int32 does not hold:
+    nothing wraps or is rounded.
     """
     refuse_masked(values, where)
-    found = np.asarray(values)
-    if found.size and found.dtype.kind not in "iu":
-        raise MeshprepError(f"{where} has indices of dtype {found.dtype}, must be integers")
-    if found.dtype == np.int32:
-        return found
-    if found.size and (int(found.max()) > INDEX_LIMIT or int(found.min()) < -INDEX_LIMIT):
-        raise MeshprepError(f"{where} has an index past 2^31-1")
-    return found.astype(np.int32)
+    indices = np.asarray(values)
+    if indices.size and indices.dtype.kind not in "iu":
+        raise MeshprepError(
+            f"{where} has indices of dtype {indices.dtype}, must be integers"
+        )
+    if indices.dtype == np.int32:
+        return indices
+    # Look before narrowing: int32 would wrap around without a word.
+    if indices.size:
+        largest = int(indices.max())
+        smallest = int(indices.min())
+        if largest > INDEX_LIMIT or smallest < -INDEX_LIMIT:
+            raise MeshprepError(f"{where} has an index past 2^31-1")
+    return indices.astype(np.int32)
 
 
 def refuse_masked(values: object, where: str) -> None:
-    """Raise MeshprepError for masked values, of which NumPy would take what lies under the mask."""
+    """Raise MeshprepError for masked values: NumPy would use the numbers under the mask."""
     if np.ma.is_masked(values):
         raise MeshprepError(f"{where} has masked values: fill them, or leave them out")
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """A C-contiguous view that refuses writing; copies only what is not contiguous."""
+    """A C-contiguous view that cannot be written to; copies only other arrays."""
     view = np.ascontiguousarray(values).view()
     view.flags.writeable = False
     return view
@@ -213,25 +241,30 @@ def read_only(values: NDArray[Any]) -> NDArray[Any]:
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
     """Each value once, ascending.
 
-    ``np.unique`` hashes whole numbers, which takes a hundred times as long where most are unlike.
+    ``np.unique`` hashes whole numbers, which takes a hundred times as long where most of
+    the values differ.
     """
-    found = np.sort(values, axis=None)
-    apart = np.ones(found.size, np.bool_)
-    np.not_equal(found[1:], found[:-1], out=apart[1:])
-    return found[apart]
+    ascending = np.sort(values, axis=None)
+    is_first = np.ones(ascending.size, np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=is_first[1:])
+    return ascending[is_first]
 
 
 def distinct_without(values: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
-    """Each value that is not among others once, ascending; as ``np.setdiff1d``."""
-    found, known = distinct(values), np.sort(others, axis=None)
-    if known.size:
-        at = np.minimum(np.searchsorted(known, found), known.size - 1)
-        found = found[known[at] != found]
-    return found
+    """Each value that is not among ``others``, once, ascending; as ``np.setdiff1d``."""
+    candidates = distinct(values)
+    sorted_others = np.sort(others, axis=None)
+    if not sorted_others.size:
+        return candidates
+    next_other = np.searchsorted(sorted_others, candidates)
+    next_other = np.minimum(next_other, sorted_others.size - 1)
+    not_there: NDArray[Any] = candidates[sorted_others[next_other] != candidates]
+    return not_there
 
 
-# DLPack's numbers for memory of CUDA, managed memory included.
+# DLPack's numbers of the kinds of memory of CUDA: plain, and managed.
 DLPACK_CUDA = (2, 13)
+# Types whose values are never on a GPU.
 HOST = (np.ndarray, int, float, np.generic)
 
 
@@ -244,12 +277,16 @@ def on_device(value: Any) -> bool:
     try:
         if getattr(value, "__cuda_array_interface__", None) is not None:
             return True
-    except Exception:  # Libraries refuse to tell in words of their own; the binder asks again.
+    except Exception:
+        # Each library has its own exceptions here. The binder asks again and reports them.
         pass
-    ask = getattr(value, "__dlpack_device__", None)
-    return ask is not None and ask()[0] in DLPACK_CUDA
+    device_of = getattr(value, "__dlpack_device__", None)
+    return device_of is not None and device_of()[0] in DLPACK_CUDA
 
 
 def cupy_pointer(value: Any) -> object:
-    """The address of a CuPy array: its interface takes long to make."""
+    """The address of a CuPy array, or None for any other value.
+
+    Quicker than ``__cuda_array_interface__``, which is built anew at each access.
+    """
     return getattr(getattr(value, "data", None), "ptr", None)

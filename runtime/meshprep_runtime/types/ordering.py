@@ -47,7 +47,8 @@ class Ordering:
         Parameters
         ----------
         new_to_old : (n,) integers
-            Copied where they are not int32; an int32 array must not be written to afterwards.
+            Copied where they are not int32; an int32 array must not be written to
+            afterwards.
         name : str
             Of the set, for the message of an error.
 
@@ -64,19 +65,27 @@ class Ordering:
         -----
         O(n).
         """
-        where = f" of set '{name}'" if name else ""
+        where = ""
+        if name:
+            where = f" of set '{name}'"
         forward = read_only(as_indices(new_to_old, f"the ordering{where}"))
         if forward.ndim != 1:
-            raise MeshprepError(f"the ordering{where} has shape {forward.shape}, must be (n,)")
+            raise MeshprepError(
+                f"the ordering{where} has shape {forward.shape}, must be (n,)"
+            )
         n = forward.size
         if n and (forward.min() < 0 or forward.max() >= n):
             raise MeshprepError(f"the ordering{where} has a number outside 0..{n - 1}")
+        # Invert it piece by piece.
         inverse = np.full(n, -1, dtype=np.int32)
-        for some in chunks(n):
-            inverse[forward[some]] = np.arange(some.start, some.stop, dtype=np.int32)
+        for piece in chunks(n):
+            inverse[forward[piece]] = np.arange(piece.start, piece.stop, dtype=np.int32)
+        # A number that stands twice leaves another one without a place.
         if n and inverse.min() < 0:
             missing = int(np.argmin(inverse))
-            raise MeshprepError(f"the ordering{where} is not a permutation: {missing} is missing")
+            raise MeshprepError(
+                f"the ordering{where} is not a permutation: {missing} is missing"
+            )
         inverse.flags.writeable = False
         return cls(forward, inverse)
 
@@ -113,9 +122,13 @@ class Ordering:
 
     @cached_property
     def is_identity(self) -> bool:
-        """True when nothing moves. O(n), the first time; less where something moves early."""
-        for some in chunks(self.size):
-            if (self.new_to_old[some] != np.arange(some.start, some.stop, dtype=np.int32)).any():
+        """True when nothing moves.
+
+        O(n) at the first access; stops at the first piece in which an element moves.
+        """
+        for piece in chunks(self.size):
+            unmoved = np.arange(piece.start, piece.stop, dtype=np.int32)
+            if (self.new_to_old[piece] != unmoved).any():
                 return False
         return True
 
@@ -124,15 +137,16 @@ class Ordering:
 
         Parameters
         ----------
-        values : NumPy or CuPy array
-            Of any dtype and shape; ``axis`` runs over the set (1 for ``(dim, n)``). What comes
-            back is of the same kind and on the same device.
+        values : array of NumPy, CuPy, JAX or torch
+            Of any dtype and shape; ``axis`` runs over the set (1 for ``(dim, n)``). What
+            comes back is of the same kind and on the same device.
         axis : int
 
         Returns
         -------
         array
-            A new one; ``values`` itself, not a copy, where nothing moves. O(size of the array).
+            A new one; ``values`` itself, not a copy, where nothing moves. O(size of the
+            array).
 
         Raises
         ------
@@ -146,7 +160,7 @@ class Ordering:
 
         Parameters
         ----------
-        values : NumPy or CuPy array
+        values : array of NumPy, CuPy, JAX or torch
             Of any dtype and shape; ``axis`` runs over the set.
         axis : int
 
@@ -164,7 +178,7 @@ class Ordering:
 
     @property
     def inverse(self) -> Ordering:
-        """The way back: what this one applies it restores."""
+        """The reverse ordering: its ``apply`` is the ``restore`` of this one."""
         return Ordering(self.old_to_new, self.new_to_old)
 
     def then(self, second: Ordering) -> Ordering:
@@ -186,13 +200,15 @@ class Ordering:
             When they have not the same size.
         """
         if second.size != self.size:
-            raise MeshprepError(f"orderings of {self.size} and {second.size} elements do not chain")
+            raise MeshprepError(
+                f"orderings of {self.size} and {second.size} elements do not chain"
+            )
         if self.is_identity:
             return second
         forward, inverse = np.empty((2, self.size), dtype=np.int32)
-        for some in chunks(self.size):
-            forward[some] = self.new_to_old[second.new_to_old[some]]
-            inverse[some] = second.old_to_new[self.old_to_new[some]]
+        for piece in chunks(self.size):
+            forward[piece] = self.new_to_old[second.new_to_old[piece]]
+            inverse[piece] = second.old_to_new[self.old_to_new[piece]]
         forward.flags.writeable = False
         inverse.flags.writeable = False
         return Ordering(forward, inverse)
@@ -201,8 +217,8 @@ class Ordering:
         if not hasattr(values, "shape"):
             raise MeshprepError(f"values is a {type(values).__name__}, must be an array")
         shape = tuple(values.shape)
-        known = isinstance(axis, Integral) and -len(shape) <= axis < len(shape)
-        if not known or shape[axis] != self.size:
+        axis_exists = isinstance(axis, Integral) and -len(shape) <= axis < len(shape)
+        if not axis_exists or shape[axis] != self.size:
             raise MeshprepError(
                 f"array of shape {shape} does not fit a set of {self.size} elements: "
                 f"axis {axis} must run over the set"
@@ -211,9 +227,18 @@ class Ordering:
             return values
         if isinstance(values, np.ndarray):
             return values.take(index, axis=axis)
-        # CuPy and its like take indices of their own kind only.
+        if hasattr(values, "__array_namespace__"):
+            # The interface of the array standard, which JAX has, and CuPy.
+            library = values.__array_namespace__()
+            return library.take(values, library.asarray(index), axis=axis)
+        # Libraries accept only indices in arrays of their own.
         library = import_module(type(values).__module__.partition(".")[0])
+        if hasattr(library, "index_select"):
+            on_device = library.tensor(index, device=values.device)
+            return library.index_select(values, axis, on_device)
         if not hasattr(library, "take"):
             kind = f"{library.__name__}.{type(values).__name__}"
-            raise MeshprepError(f"a {kind} is not taken: give an array of NumPy or CuPy")
+            raise MeshprepError(
+                f"a {kind} is not taken: give an array of NumPy, CuPy, JAX or torch"
+            )
         return library.take(values, library.asarray(index), axis=axis)

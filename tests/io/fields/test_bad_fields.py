@@ -15,7 +15,11 @@ from meshprep_runtime import MeshprepError
         ("a.npz", b"PK\x03\x04", "not a readable NumPy file"),
         ("a.h5", b"rubbish", "not a readable HDF5 file"),
         ("a.h5", b"meshprep-plan 1\n", "is a plan"),
-        ("a.h5", b"meshprep-parts 1\n", "is a mesh in parts: name the file with the values"),
+        (
+            "a.h5",
+            b"meshprep-parts 1\n",
+            "is a mesh in parts: name the file with the values",
+        ),
         ("a.npy", 2 * npy(np.arange(7)), "holds more than one array"),
         ("a.npz", npz(("q.npy", 7), ("q", 5)), "has two members of one name"),
         ("a.doc", b"x", "cannot tell the format.* use .npy .npz .h5"),

@@ -75,7 +75,10 @@ def boxes(nx, ny, nz):
                 outer["walls" if axis else "inlet"].append((cell(i, j, k), face[::-1]))
     inner.sort(key=lambda f: f[:2])
     every = [*outer["inlet"], *outer["walls"]]
-    patches = [("inlet", "patch", len(outer["inlet"])), ("walls", "wall", len(outer["walls"]))]
+    patches = [
+        ("inlet", "patch", len(outer["inlet"])),
+        ("walls", "wall", len(outer["walls"])),
+    ]
     faces = [f for *_, f in inner] + [f for _, f in every]
     owner = [o for o, *_ in inner] + [o for o, _ in every]
     return Poly(points, faces, owner, [n for _, n, _ in inner], patches)
@@ -144,7 +147,11 @@ def write_mesh(poly, case, style):
     else:
         rows = [f"{len(f)}({' '.join(map(str, f))})" for f in poly.faces]
         text = "\n".join([str(len(rows)), "(", *rows, ")"])
-        put(folder / "faces", header("faceList", "faces", style) + text.encode() + end, style)
+        put(
+            folder / "faces",
+            header("faceList", "faces", style) + text.encode() + end,
+            style,
+        )
     for name in ("owner", "neighbour"):
         text = header("labelList", name, style) + listed(getattr(poly, name), style)
         put(folder / name, text + end, style)
@@ -157,14 +164,20 @@ def write_mesh(poly, case, style):
         start += size
     text = f"{len(rows)}\n(\n{''.join(rows)})\n"
     plain = Style(gz=style.gz)
-    put(folder / "boundary", header("polyBoundaryMesh", "boundary", plain) + text.encode(), style)
+    put(
+        folder / "boundary",
+        header("polyBoundaryMesh", "boundary", plain) + text.encode(),
+        style,
+    )
 
 
 def write_field(case, name, kind, values, style, oriented=False, time="0", patches=""):
     scalars = np.asarray(values)
     of = "scalar" if scalars.ndim == 1 else "vector"
     text = b"dimensions      [0 0 0 0 0 0 0];\n" + b"oriented oriented;\n" * oriented
-    text += f"internalField   nonuniform List<{of}> ".encode() + listed(values, style, "scalar")
+    text += f"internalField   nonuniform List<{of}> ".encode() + listed(
+        values, style, "scalar"
+    )
     text += f";\n\nboundaryField\n{{\n{patches}}}\n\n// **** //\n".encode()
     put(Path(case) / time / name, header(kind, name, style, time) + text, style)
 
@@ -174,8 +187,12 @@ def write_everything(poly, case, style, seed=0):
     write_mesh(poly, case, style)
     n, inner = poly.n_cells, len(poly.neighbour)
     write_field(case, "id", "volScalarField", np.arange(n) + 0.5, style)
-    write_field(case, "three", "volVectorField", np.arange(3.0 * n).reshape(n, 3) - 7, style)
-    write_field(case, "phi", "surfaceScalarField", np.arange(inner) + 1.0, style, oriented=True)
+    write_field(
+        case, "three", "volVectorField", np.arange(3.0 * n).reshape(n, 3) - 7, style
+    )
+    write_field(
+        case, "phi", "surfaceScalarField", np.arange(inner) + 1.0, style, oriented=True
+    )
     write_field(case, "flat", "surfaceScalarField", np.arange(inner) + 1.0, style)
     write_field(case, "place", "pointVectorField", poly.points, style)
     chance = np.random.default_rng(seed)
@@ -183,7 +200,9 @@ def write_everything(poly, case, style, seed=0):
     sizes = {"cell": n, "face": len(poly.faces), "point": len(poly.points)}
     chosen = {k: np.flatnonzero(chance.random(size) < 0.4) for k, size in sizes.items()}
     for kind, values in chosen.items():
-        text = f"1\n(\nsome\n{{\n    type {kind}Zone;\n{kind}Labels      List<label> ".encode()
+        text = (
+            f"1\n(\nsome\n{{\n    type {kind}Zone;\n{kind}Labels      List<label> ".encode()
+        )
         text += listed(values, style) + b";\n"
         if kind == "face":
             flips = chance.integers(2, size=len(values))
@@ -193,7 +212,9 @@ def write_everything(poly, case, style, seed=0):
         # the elements of hashed sets are text in binary files, too
         text = header(f"{kind}Set", "some", style) + listed(values, Style())
         put(folder / "sets" / f"some{kind}", text, style)
-        levels = header("labelList", f"{kind}Level", style) + listed(np.arange(sizes[kind]), style)
+        levels = header("labelList", f"{kind}Level", style) + listed(
+            np.arange(sizes[kind]), style
+        )
         if kind != "face":
             put(folder / f"{kind}Level", levels, style)
     flips = dict(zip(chosen["face"].tolist(), flips.tolist(), strict=True))
@@ -223,7 +244,11 @@ def values_after(path, key, of="label", width=1, text=False):
         assert (b"(" in found[0]) != (head["format"] == "binary" and not text)
         return np.empty((0, width) if width > 1 else 0, int)
     if head["format"] == "binary" and not text:
-        kind = {"label": f"<i{head['label']}", "scalar": f"<f{head['scalar']}", "bool": "u1"}[of]
+        kind = {
+            "label": f"<i{head['label']}",
+            "scalar": f"<f{head['scalar']}",
+            "bool": "u1",
+        }[of]
         rows = np.frombuffer(body, kind, n * width, at)
         assert body[at + rows.nbytes : at + rows.nbytes + 1] == b")"
     else:
@@ -242,11 +267,15 @@ def read_mesh(case):
         offset = values_after(folder / "faces", "").tolist()
         at = body.index(b")", len(offset) * head["label"]) + 1
         found = re.compile(rb"\s*(\d+)\s*\(").match(body, at)
-        flat = np.frombuffer(body, f"<i{head['label']}", int(found[1]), found.end()).tolist()
+        flat = np.frombuffer(
+            body, f"<i{head['label']}", int(found[1]), found.end()
+        ).tolist()
         faces = [flat[a:b] for a, b in pairwise(offset)]
     else:
         rows = re.findall(rb"\n(\d+)\(([\d ]*)\)", body)
         faces = [[int(p) for p in row.split()] for _, row in rows]
         assert [len(f) for f in faces] == [int(n) for n, _ in rows]
-    owner, neighbour = (values_after(folder / n, "").tolist() for n in ("owner", "neighbour"))
+    owner, neighbour = (
+        values_after(folder / n, "").tolist() for n in ("owner", "neighbour")
+    )
     return Poly(values_after(folder / "points", "", "scalar", 3), faces, owner, neighbour)

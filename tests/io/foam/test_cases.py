@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -75,7 +76,9 @@ def check_moved(poly, case, target, chosen, flips):
     used = [p for face in new.faces for p in face]
     met = list(dict.fromkeys(used))
     assert met == list(range(len(met)))
-    assert (values_after(target / "0/place", "internalField", "scalar", 3) == new.points).all()
+    assert (
+        values_after(target / "0/place", "internalField", "scalar", 3) == new.points
+    ).all()
     three = values_after(target / "0/three", "internalField", "scalar", 3)
     assert (three[:, 0] == 3 * cells - 7).all()
     points = values_after(folder / "pointLevel", "")
@@ -105,7 +108,7 @@ def test_everything_on_a_case_follows(style, tmp_path):
     assert old.sizes == new.sizes == {"cells": 24, "faces": 46, "inlet": 8, "walls": 44}
 
 
-@settings(max_examples=30)
+@settings(max_examples=effort.examples(30))
 @given(data=st.data())
 def test_random_polyhedra(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("poly")
@@ -113,7 +116,9 @@ def test_random_polyhedra(tmp_path_factory, data):
     count = int(np.prod(size))
     group = data.draw(st.lists(st.integers(0, 5), min_size=count, max_size=count))
     poly = merged(boxes(*size), group)
-    told = write_everything(poly, folder / "case", data.draw(st.sampled_from([*STYLES.values()])))
+    told = write_everything(
+        poly, folder / "case", data.draw(st.sampled_from([*STYLES.values()]))
+    )
     renumbered(folder / "case", folder / "new", data.draw(st.integers(0, 9)))
     check_moved(poly, folder / "case", folder / "new", *told)
 
@@ -154,7 +159,9 @@ def test_the_sets_and_maps_of_a_case(tmp_path):
     mesh = io.read(tmp_path / "case")
     assert mesh.map("faces->cells").table.tolist() == [[0, 1], [0, 2], [1, 3], [2, 3]]
     assert mesh.map("inlet->cells").table.tolist() == [[0], [2]]
-    assert mesh.content_hash() == io.read(tmp_path / "case/constant/polyMesh").content_hash()
+    assert (
+        mesh.content_hash() == io.read(tmp_path / "case/constant/polyMesh").content_hash()
+    )
     (tmp_path / "case" / "x.foam").touch()
     assert mesh.content_hash() == io.read(tmp_path / "case/x.foam").content_hash()
 
@@ -203,7 +210,9 @@ def test_values_that_are_all_the_same(tmp_path):
     put(levels, header("labelList", "cellLevel", Style()) + b"2{7}\n", Style())
     renumbered(case, tmp_path / "new", 1)
     assert (tmp_path / "new/0/phi").read_bytes() == path.read_bytes()
-    assert (tmp_path / "new/constant/polyMesh/cellLevel").read_bytes() == levels.read_bytes()
+    assert (
+        tmp_path / "new/constant/polyMesh/cellLevel"
+    ).read_bytes() == levels.read_bytes()
     for old, new in (("1{0}", "1{2}"), ("nonuniform List<scalar> 1{2}", "uniform 2")):
         path.write_text(path.read_text().replace(old, new))
         mesh = io.read(case).renumber({"cells": Ordering.from_new_to_old(np.array([1, 0]))})
@@ -239,7 +248,10 @@ def write_parts(root):
         case = root / f"processor{rank}"
         told = write_everything(poly, case, Style())
         cells = [
-            i + 2 * rank + 4 * (j + 2 * k) for k in range(2) for j in range(2) for i in range(2)
+            i + 2 * rank + 4 * (j + 2 * k)
+            for k in range(2)
+            for j in range(2)
+            for i in range(2)
         ]
         folder = case / "constant" / "polyMesh"
         for name, values in (
@@ -247,7 +259,9 @@ def write_parts(root):
             ("faceProcAddressing", [*range(1, n + 1), *[7] * len(shared + others)]),
         ):
             put(
-                folder / name, header("labelList", name, Style()) + listed(values, Style()), Style()
+                folder / name,
+                header("labelList", name, Style()) + listed(values, Style()),
+                Style(),
             )
         yield poly, cells, told, len(whole.faces)
 
@@ -275,7 +289,9 @@ def test_processor_folders_are_one_mesh_and_stay_apart(tmp_path):
         again = read_mesh(new)
         places = [again.points[f].tolist() for f in again.faces[-4:]]
         assert places == [poly.points[f].tolist() for f in poly.faces[-4:]]
-    mixed = mesh.renumber({"cells": Ordering.from_new_to_old(np.arange(16, dtype=np.int32)[::-1])})
+    mixed = mesh.renumber(
+        {"cells": Ordering.from_new_to_old(np.arange(16, dtype=np.int32)[::-1])}
+    )
     with pytest.raises(MeshprepError, match="processor folder"):
         io.write(mixed, tmp_path / "other", format="openfoam", drop=True)
 
@@ -340,11 +356,13 @@ def test_addressing_of_regions_follows_the_region_and_not_the_whole_mesh(tmp_pat
     phi = values_after(new / "0/air/phi", "internalField", "scalar")
     assert signed[: phi.size].tolist() == phi.tolist()
     mesh = io.read(case)
-    lost = r"cannot carry constant/air/polyMesh/cellR\w+, \S*faceR\w+, \S*pointR\w+ \(in the old"
+    lost = r"written without constant/air/polyMesh/cellR\w+, \S*faceR\w+, \S*pointR\w+ \(in the old"
     with pytest.raises(MeshprepError, match=lost):
         io.write(mesh, whole, format="openfoam")
     renumbered(case, whole, 3)
-    kept = {p.name for p in folder.iterdir()} - {f"{kind}RegionAddressing" for kind in numbers}
+    kept = {p.name for p in folder.iterdir()} - {
+        f"{kind}RegionAddressing" for kind in numbers
+    }
     assert {p.name for p in (whole / "constant/air/polyMesh").iterdir()} == kept
     cells = values_after(whole / "constant/polyMesh/cellLevel", "")
     assert (values_after(whole / "constant/cellToRegion", "") == cells).all()
@@ -370,7 +388,7 @@ def test_points_that_moved_and_what_is_hidden(tmp_path):
     put(tmp_path / "case/0/id", b"an older one", Style(gz=True))
     assert (tmp_path / "case/0/id").exists()
     mesh = io.read(tmp_path / "case")
-    with pytest.raises(MeshprepError, match=r"cannot carry 0/id\.gz \(in the old"):
+    with pytest.raises(MeshprepError, match=r"written without 0/id\.gz \(in the old"):
         io.write(mesh, tmp_path / "new", format="openfoam")
     (tmp_path / "case/0/id.gz").unlink()
     renumbered(tmp_path / "case", tmp_path / "new", 4)
@@ -378,21 +396,26 @@ def test_points_that_moved_and_what_is_hidden(tmp_path):
     new = [tmp_path / "new" / place / "polyMesh/points" for place in ("constant", "2.5")]
     assert new[0].read_bytes() == new[1].read_bytes()
     put(later / "faces", b"", Style())
-    with pytest.raises(MeshprepError, match=r"cannot carry 2\.5/polyMesh/faces"):
+    with pytest.raises(MeshprepError, match=r"written without 2\.5/polyMesh \(in the old"):
         io.write(mesh, tmp_path / "other", format="openfoam")
 
 
 def test_what_would_be_wrong_in_another_order_is_a_loss(tmp_path):
     case = tmp_path / "case"
     write_mesh(boxes(2, 1, 1), case, Style())
-    for name in ("constant/polyMesh/refinementHistory", "0/lagrangian/cloud", "processor0/a"):
+    for name in (
+        "constant/polyMesh/refinementHistory",
+        "0/lagrangian/cloud",
+        "processor0/a",
+    ):
         put(case / name, b"x", Style())
     for name in ("log", "0/notes", "constant/g", "system/controlDict"):
         put(case / name, b"kept", Style())
     mesh = io.read(case)
     with pytest.raises(MeshprepError) as caught:
         io.write(mesh, tmp_path / "new", format="openfoam")
-    lost = "0/lagrangian, constant/polyMesh/refinementHistory, processor0 (in the old numbering)"
+    files = "0/lagrangian/cloud, constant/polyMesh/refinementHistory, processor0"
+    lost = f"{files} (in the old numbering)"
     assert lost in str(caught.value)
     assert not (tmp_path / "new").exists()
     assert io.write(mesh, tmp_path / "new", format="openfoam", drop=True) == [lost]
@@ -403,7 +426,9 @@ def test_what_would_be_wrong_in_another_order_is_a_loss(tmp_path):
         io.write(mesh.with_(dats=[values]), tmp_path / "other", format="openfoam")
     with pytest.raises(MeshprepError, match="points, zones, sets and fields"):
         io.write(mesh, tmp_path / "a.h5")
-    turned = mesh.renumber({"walls": Ordering.from_new_to_old(np.arange(9, dtype=np.int32)[::-1])})
+    turned = mesh.renumber(
+        {"walls": Ordering.from_new_to_old(np.arange(9, dtype=np.int32)[::-1])}
+    )
     with pytest.raises(MeshprepError, match="another order than in the case"):
         io.write(turned, tmp_path / "other", format="openfoam")
 
@@ -444,17 +469,27 @@ def test_which_fields_change_their_sign(text, sign, tmp_path):
     mesh = io.read(tmp_path / "case")
     made = mesh.renumber({"cells": Ordering.from_new_to_old(np.array([1, 0], np.int32))})
     io.write(made, tmp_path / "new", format="openfoam")
-    assert values_after(tmp_path / "new/0/phi", "internalField", "scalar").tolist() == [sign * 2.5]
+    assert values_after(tmp_path / "new/0/phi", "internalField", "scalar").tolist() == [
+        sign * 2.5
+    ]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "match"),
     [
         ("List<scalar>", "List<thing>", "0/id: line 16: a list of thing is unknown"),
-        ("\n2\n(", "\n3\n(", "0/id: line 16: must hold 2 values, one for each of the cells"),
+        (
+            "\n2\n(",
+            "\n3\n(",
+            "0/id: line 16: must hold 2 values, one for each of the cells",
+        ),
         ("0.5\n", "0.5x\n", "0/id: line 19: expected a number"),
         ("internalField", "internalF", "0/id: line 1: has no inner values, but lists"),
-        ("class       volS", "class       volX", "0/id: line 1: fields of class volXcalarField"),
+        (
+            "class       volS",
+            "class       volX",
+            r"written without 0/id \(in the old numbering\)",
+        ),
         ("1.5\n)", "1.5\n", "0/id: line .*: expected a number|a list does not end"),
     ],
 )

@@ -20,7 +20,11 @@ from meshprep.pipeline.workflow import Job, run
 pytestmark = pytest.mark.skipif(
     shutil.which("rhoCentralFoam") is None, reason="OpenFOAM is not installed"
 )
-ETC = {"WM_PROJECT_DIR": "/usr/share/openfoam"} if Path("/usr/share/openfoam").is_dir() else {}
+ETC = (
+    {"WM_PROJECT_DIR": "/usr/share/openfoam"}
+    if Path("/usr/share/openfoam").is_dir()
+    else {}
+)
 STEPS = 10
 
 SYSTEM = {
@@ -49,7 +53,10 @@ thermodynamics { Cp 2.5; Hf 0; } transport { mu 0.001; Pr 1; } }""",
 def foam(case, *command):
     """What a program of OpenFOAM prints."""
     done = subprocess.run(
-        [*command, "-case", str(case)], capture_output=True, text=True, env={**os.environ, **ETC}
+        [*command, "-case", str(case)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **ETC},
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
@@ -75,7 +82,12 @@ def flow(case, style="text"):
     fields = {
         "p": ("volScalarField", "[1 -1 -2 0 0 0 0]", "1", "zeroGradient"),
         "T": ("volScalarField", "[0 0 0 1 0 0 0]", "1", "fixedValue; value uniform 1.5"),
-        "U": ("volVectorField", "[0 1 -1 0 0 0 0]", "(0 0 0)", "fixedValue; value uniform (2 1 0)"),
+        "U": (
+            "volVectorField",
+            "[0 1 -1 0 0 0 0]",
+            "(0 0 0)",
+            "fixedValue; value uniform (2 1 0)",
+        ),
     }
     for name, (kind, units, value, inlet) in fields.items():
         text = (
@@ -134,7 +146,8 @@ def test_zones_and_sets_are_read_by_checkmesh(style, tmp_path):
     settings(tmp_path / "case")
     new, _ = reordered(tmp_path / "case")
     said = [
-        foam(case, "checkMesh", "-constant", "-allTopology") for case in (tmp_path / "case", new)
+        foam(case, "checkMesh", "-constant", "-allTopology")
+        for case in (tmp_path / "case", new)
     ]
     assert all("Mesh OK." in text for text in said)
     sizes = [re.findall(r"(some\w*)\s+(\d+)\s+(\d+)", text) for text in said]
@@ -160,7 +173,12 @@ def test_a_decomposed_case_goes_on_and_is_put_together(tmp_path):
     foam(case, "rhoCentralFoam")
     inner = len(boxes(12, 8, 6).neighbour)
     calculated = "inlet { type calculated; value uniform 2; } walls { $inlet; }\n"
-    flux = ("phi", "surfaceScalarField", [0.5 * f - 100 for f in range(inner)], STYLES["text"])
+    flux = (
+        "phi",
+        "surfaceScalarField",
+        [0.5 * f - 100 for f in range(inner)],
+        STYLES["text"],
+    )
     write_field(case, *flux, oriented=True, time="0.01", patches=calculated)
     foam(case, "decomposePar", "-latestTime")
     shutil.rmtree(case / "constant/polyMesh")

@@ -160,7 +160,9 @@ def test_delaunay2d_has_the_cells_asked_for(cells):
 
 @pytest.mark.parametrize("cells", [1000, 8000])
 def test_delaunay3d_has_about_the_cells_asked_for(cells):
-    assert generate("delaunay3d", cells=cells).size("cells") == pytest.approx(cells, rel=0.15)
+    assert generate("delaunay3d", cells=cells).size("cells") == pytest.approx(
+        cells, rel=0.15
+    )
 
 
 def test_delaunay_cells_have_no_node_inside_their_circle():
@@ -168,7 +170,9 @@ def test_delaunay_cells_have_no_node_inside_their_circle():
     points = mesh.coordinates
     for cell in mesh.map("cells->nodes").table:
         a, b, c = points[cell]
-        centre = np.linalg.solve(2 * np.array([b - a, c - a]), [b @ b - a @ a, c @ c - a @ a])
+        centre = np.linalg.solve(
+            2 * np.array([b - a, c - a]), [b @ b - a @ a, c @ c - a @ a]
+        )
         radius = np.linalg.norm(a - centre)
         others = np.delete(points, cell, axis=0)
         assert np.linalg.norm(others - centre, axis=1).min() > radius * (1 - 1e-9)
@@ -190,11 +194,16 @@ def test_shuffling_moves_numbers_only(name):
         xy = mesh.coordinates
         sets = mesh.cell_sets
         return {
-            s.name: sorted(sorted(map(tuple, xy[row])) for row in mesh.cell_map(s.name).table)
+            s.name: sorted(
+                sorted(map(tuple, xy[row])) for row in mesh.cell_map(s.name).table
+            )
             for s in sets
         }
 
-    plain, mixed = generate(name, **SMALL[name]), generate(name, **SMALL[name], shuffle=True)
+    plain, mixed = (
+        generate(name, **SMALL[name]),
+        generate(name, **SMALL[name], shuffle=True),
+    )
     assert cells(plain) == cells(mixed)
     assert plain.content_hash() != mixed.content_hash()
 
@@ -202,7 +211,9 @@ def test_shuffling_moves_numbers_only(name):
 def test_unshuffled_delaunay_is_local():
     spread = {}
     for shuffle in (False, True):
-        table = generate("delaunay2d", cells=4000, shuffle=shuffle).map("cells->nodes").table
+        table = (
+            generate("delaunay2d", cells=4000, shuffle=shuffle).map("cells->nodes").table
+        )
         spread[shuffle] = np.ptp(table, axis=1).mean()
     assert spread[False] < spread[True] / 5
 
@@ -233,7 +244,9 @@ def airfoil_by_hand(n_i, n_j):
 def test_airfoil_has_the_edges_of_the_benchmark(i, j):
     edges, boundary = airfoil_by_hand(i, j)
     out = closed(generate("airfoil", i=i, j=j))
-    assert sorted(map(sorted, out.map("edges->cells").table.tolist())) == sorted(map(sorted, edges))
+    assert sorted(map(sorted, out.map("edges->cells").table.tolist())) == sorted(
+        map(sorted, edges)
+    )
     cells = out.map("boundary_edges->cells").table[:, 0].tolist()
     bound = out.tag("physical", "boundary_edges").first_ids().tolist()
     assert sorted(zip(cells, bound, strict=True)) == sorted(boundary)
@@ -243,7 +256,10 @@ def test_airfoil_has_the_edges_of_the_benchmark(i, j):
 
 
 def test_airfoil_formulas_give_the_documented_counts():
-    for i, j, edges, boundary in ((400, 600, 1_438_600, 2_800), (800, 1200, 5_757_200, 5_600)):
+    for i, j, edges, boundary in (
+        (400, 600, 1_438_600, 2_800),
+        (800, 1200, 5_757_200, 5_600),
+    ):
         assert 3 * i * (j - 1) + (3 * i - 1) * j + i == edges
         assert 2 * j + 4 * i == boundary
 
@@ -266,7 +282,9 @@ def test_airfoil_geometry():
     assert points[10] == pytest.approx([x * x, 0])
     above = 2 * i + 10
     assert points[above] == pytest.approx([x * x - 0.15**2, 2 * x * 0.15])
-    assert points[[-1, -3 * i - 1]] == pytest.approx(np.array([[0, 18], [0, -18]]), abs=1e-12)
+    assert points[[-1, -3 * i - 1]] == pytest.approx(
+        np.array([[0, 18], [0, -18]]), abs=1e-12
+    )
     wall = mesh.map("line->nodes").table[mesh.tag("physical", "line").first_ids() == 1]
     assert len(wall) == i
     # NACA0012 scaled to a chord of about 1, shifted by the focus of the square root.
@@ -292,14 +310,26 @@ def test_airfoil_edges_have_cell_0_on_their_left():
     ("name", "options", "message"),
     [
         ("torus", {}, "no mesh 'torus': choose delaunay2d, "),
-        ("box", {"cells": 5}, "'box' has no option 'cells': use nx, ny, nz, type, shuffle, seed$"),
+        (
+            "box",
+            {"cells": 5},
+            "'box' has no option 'cells': use nx, ny, nz, type, shuffle, seed$",
+        ),
         ("box", {"nx": -1}, "option 'nx' is -1, must be a whole number, 0 or more$"),
         ("box", {"nx": 1.5}, "option 'nx' is 1.5, must be a whole"),
         ("box", {"nx": True}, "option 'nx' is True, must be a whole"),
         ("box", {"nx": 0}, r"nx is 0, must be within 1\.\."),
-        ("box", {"nx": 10**6, "ny": 10**6}, "the number of nodes is 33000066000033, must be"),
+        (
+            "box",
+            {"nx": 10**6, "ny": 10**6},
+            "the number of nodes is 33000066000033, must be",
+        ),
         ("box", {"type": "cube"}, "type 'cube' is unknown: choose quad, triangle, "),
-        ("box", {"shuffle": "maybe"}, "option 'shuffle' is 'maybe', must be true or false$"),
+        (
+            "box",
+            {"shuffle": "maybe"},
+            "option 'shuffle' is 'maybe', must be true or false$",
+        ),
         ("mixed2d", {"nx": 1}, "nx is 1, must be within 2"),
         ("mixed3d", {"nx": 3}, "nx is 3, must be within 4"),
         ("delaunay2d", {"cells": 1}, "cells is 1, must be within 2"),
@@ -317,7 +347,8 @@ def test_bad_requests(name, options, message):
 def test_options_may_be_text():
     mesh = generate("box", nx="2", ny=" 3 ", type="quad", shuffle="true")
     assert (
-        mesh.content_hash() == generate("box", nx=2, ny=3, type="quad", shuffle=True).content_hash()
+        mesh.content_hash()
+        == generate("box", nx=2, ny=3, type="quad", shuffle=True).content_hash()
     )
 
 

@@ -52,7 +52,9 @@ def put(where, value):
 def sharing(plan):
     """Two elements of the first block that add to one point."""
     points = plan.maps["elements->points"].table[:8, :2]
-    return next((e, f) for e in range(8) for f in range(e) if set(points[e]) & set(points[f]))
+    return next(
+        (e, f) for e in range(8) for f in range(e) if set(points[e]) & set(points[f])
+    )
 
 
 def test_equal_thread_colours(plan):
@@ -75,7 +77,9 @@ def test_too_few_thread_colours(plan):
 @pytest.mark.parametrize("strategy", ["hierarchical", "hierarchical-inc", "staged-gather"])
 def test_block_colours_ignored(strategy, plan):
     made = write(plan, strategy)
-    both = replace(made.launches[0], blocks=made.launches[0].blocks + made.launches[1].blocks)
+    both = replace(
+        made.launches[0], blocks=made.launches[0].blocks + made.launches[1].blocks
+    )
     caught(plan, replace(made, launches=(both, *made.launches[2:])), BETWEEN)
 
 
@@ -165,10 +169,16 @@ def test_too_little_shared_memory(plan):
     caught(plan, replace(made, shared_bytes=made.shared_bytes - 1), OUTSIDE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("strategy", "old", "new", "checks"),
     [
-        ("hierarchical", f"  }}\n  {BARRIER}  if (active)", "  }\n  if (active)", {RACE, UNSET}),
+        (
+            "hierarchical",
+            f"  }}\n  {BARRIER}  if (active)",
+            "  }\n  if (active)",
+            {RACE, UNSET},
+        ),
         ("hierarchical", f"    {BARRIER}  }}\n", "  }\n", {RACE}),
         ("shared-atomics", f"  {BARRIER}  MP_LOOP for", "  MP_LOOP for", {RACE}),
         ("staged-gather", f"  {BARRIER}", "", {RACE, UNSET}),
@@ -180,7 +190,12 @@ def test_too_little_shared_memory(plan):
         ),
         ("hierarchical", "] = v4[0];", "] = h4[1];", {UNSET}),
         ("global-atomics", "MP_ADD(s5, p1_0, r7[0])", "s5[p1_0] += r7[0]", {RACE}),
-        ("hierarchical", "int shared0 = 0", "int shared0 = 4", {"misaligned shared memory"}),
+        (
+            "hierarchical",
+            "int shared0 = 0",
+            "int shared0 = 4",
+            {"misaligned shared memory"},
+        ),
     ],
     ids=["staging", "colours", "atomics", "gather", "diverge", "unset", "plain", "askew"],
 )

@@ -36,7 +36,9 @@ def count(monkeypatch):
         made = program(FLOW, plan["res_calc"], strategy, **options)
         shapes = {"x": (35, 2), "q": (24, 4), "adt": (24, 1), "res": (24, 4)}
         try:
-            return executed(made, **{k: np.ones(shape) for k, shape in shapes.items()}), made
+            return executed(
+                made, **{k: np.ones(shape) for k, shape in shapes.items()}
+            ), made
         except MissingPackageError as error:
             if "MESHPREP_REQUIRE_C" in os.environ:
                 raise

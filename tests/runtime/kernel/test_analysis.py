@@ -55,7 +55,9 @@ def calls_itself(v):
 
 @pytest.fixture(scope="module")
 def plan(slow):
-    return slow.plan({"cells": 3}, {}, [Loop("l", "cells", (Arg("v", Access.RW),))], (2,))["l"]
+    return slow.plan({"cells": 3}, {}, [Loop("l", "cells", (Arg("v", Access.RW),))], (2,))[
+        "l"
+    ]
 
 
 def result(kernel, plan, **options):
@@ -267,7 +269,9 @@ def test_wrong_kernels(plan):
         ParLoop(none, plan)
     with pytest.raises(MeshprepError, match=r"has \*, \*\* or keyword parameters"):
         ParLoop(starred, plan)
-    with pytest.raises(MeshprepError, match="the kernel is a str, must be a Python function"):
+    with pytest.raises(
+        MeshprepError, match="the kernel is a str, must be a Python function"
+    ):
         ParLoop("kernel", plan)
 
 
@@ -291,9 +295,9 @@ def test_a_kernel_that_changes_what_it_only_reads(slow):
     with pytest.raises(MeshprepError) as error:
         ParLoop(writes_what_it_reads, plan, strategy="sequential")(a=a, b=b)
     text = str(error.value)
-    assert text.startswith("kernel 'writes_what_it_reads' changes an argument that loop 'l' only")
+    assert text.startswith("loop 'l': argument 'a': kernel 'writes_what_it_reads' at")
     assert "test_analysis.py:" in text
-    assert "(a)" in text
+    assert "sets a row that is only read" in text
     assert "\n" not in text
     assert not a.any()
     assert not b.any()
@@ -301,7 +305,9 @@ def test_a_kernel_that_changes_what_it_only_reads(slow):
 
 def test_colours_of_a_terminal_are_left_out_of_a_message(plan):
     """numba writes them where colorama is installed."""
-    told = compile_error(print, plan.loop, [], ValueError("\x1b[1m\x1b[31mUnknown x\x1b[0m"))
+    told = compile_error(
+        print, plan.loop, [], ValueError("\x1b[1m\x1b[31mUnknown x\x1b[0m")
+    )
     assert str(told) == "kernel 'print' does not compile: Unknown x"
 
 
@@ -319,7 +325,9 @@ def test_colours_of_a_terminal_are_left_out_of_a_message(plan):
 def test_kernels_that_do_not_compile(plan, body, reason, strategy):
     scope = {}
     exec(compile(f"\ndef kernel(v):\n    {body}\n", "of_a_user.py", "exec"), scope)
-    with pytest.raises(MeshprepError, match=r"does not compile at of_a_user.py:[23]: ") as error:
+    with pytest.raises(
+        MeshprepError, match=r"does not compile at of_a_user.py:[23]: "
+    ) as error:
         ParLoop(scope["kernel"], plan, strategy=strategy)(v=np.ones(3))
     assert reason in str(error.value)
     assert "\n" not in str(error.value)
@@ -328,11 +336,13 @@ def test_kernels_that_do_not_compile(plan, body, reason, strategy):
 @pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])
 def test_boundscheck_finds_a_wrong_index(plan, strategy):
     def kernel(v):
-        v[3] = 1.0
+        # of a value that the look before the first run takes for right
+        v[int(v[0])] = 0.0
 
     loop = ParLoop(kernel, plan, strategy=strategy, boundscheck=True)
+    loop(v=np.zeros(3))
     with pytest.raises(IndexError):
-        loop(v=np.ones(3))
+        loop(v=np.full(3, 3.0))
 
 
 @pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])

@@ -1,7 +1,6 @@
 """Arrays that do not fit are refused before anything runs, by the argument's name."""
 
 import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -56,7 +55,10 @@ def unaligned(shape):
         ({"q": np.ones((24, 4), dtype="f4")}, "'q' has dtype float32, must be float64"),
         ({"q": np.ones((24, 4), dtype=">f8")}, "'q' has dtype >f8, must be float64"),
         ({"q": np.ones((24, 4), dtype="i8")}, "'q' has dtype int64, must be float64"),
-        ({"q": np.ones((24, 8))[:, ::2]}, "'q' is not contiguous: pass np.ascontiguousarray of it"),
+        (
+            {"q": np.ones((24, 8))[:, ::2]},
+            "'q' is not contiguous: pass np.ascontiguousarray of it",
+        ),
         ({"q": np.ones((4, 24)).T}, "'q' is not contiguous"),
         ({"q": unaligned((24, 4))}, "'q' is not contiguous"),
         (
@@ -81,7 +83,9 @@ def test_what_does_not_fit(loop, arrays, change, message):
 
 def test_missing_argument(loop, arrays):
     del arrays["adt"]
-    with pytest.raises(MeshprepError, match="argument 'adt' is missing: it takes x, q, adt, res"):
+    with pytest.raises(
+        MeshprepError, match="argument 'adt' is missing: it takes x, q, adt, res"
+    ):
         loop(**arrays)
 
 
@@ -197,8 +201,9 @@ def test_columns_where_components_come_first(airfoil, arrays):
     loop = ParLoop(res_calc, airfoil["res_calc"], layout={"q": "soa"})
     with pytest.raises(MeshprepError) as error:
         loop(**arrays)
-    assert "'q' has shape (24, 4), must be (4, 24), one column an element of 'cells'" in str(
-        error.value
+    assert (
+        "'q' has shape (24, 4), must be (4, 24), one column an element of 'cells'"
+        in str(error.value)
     )
 
 
@@ -206,8 +211,14 @@ def test_columns_where_components_come_first(airfoil, arrays):
 def test_one_component_has_one_layout(airfoil, arrays, shape):
     results = []
     for layout, own in (("aos", (24,)), ({"adt": "soa"}, shape)):
-        given = {**arrays, "res": np.zeros((24, 4)), "adt": np.arange(24.0).reshape(own) + 1}
-        ParLoop(res_calc, airfoil["res_calc"], strategy="sequential", layout=layout)(**given)
+        given = {
+            **arrays,
+            "res": np.zeros((24, 4)),
+            "adt": np.arange(24.0).reshape(own) + 1,
+        }
+        ParLoop(res_calc, airfoil["res_calc"], strategy="sequential", layout=layout)(
+            **given
+        )
         results.append(given["res"])
     assert results[0].any()
     np.testing.assert_array_equal(*results)
@@ -218,11 +229,17 @@ def test_the_maps_of_a_solver(airfoil):
     own = {name: m.table.astype(np.int64) for name, m in plan.maps.items()}
     ParLoop(res_calc, plan, maps=own)
     own["edges->cells"][5] = [1, 2]
-    with pytest.raises(MeshprepError, match=r"'edges->cells' differs from the plan's at element 5"):
+    with pytest.raises(
+        MeshprepError, match=r"'edges->cells' differs from the plan's at element 5"
+    ):
         ParLoop(res_calc, plan, maps=own)
-    with pytest.raises(MeshprepError, match=r"has shape \(37, 2\), but the plan's has \(38, 2\)"):
+    with pytest.raises(
+        MeshprepError, match=r"has shape \(37, 2\), but the plan's has \(38, 2\)"
+    ):
         ParLoop(res_calc, plan, maps={"edges->cells": own["edges->cells"][:-1]})
-    with pytest.raises(MeshprepError, match="has no map 'a->b': it has edges->nodes, edges->cells"):
+    with pytest.raises(
+        MeshprepError, match="has no map 'a->b': it has edges->nodes, edges->cells"
+    ):
         ParLoop(res_calc, plan, maps={"a->b": own["edges->cells"]})
 
 
@@ -234,14 +251,26 @@ def cell_loop(*args):
     ("args", "message"),
     [
         (
-            (Arg("v", READ, 1, "f8", "cells->p", (0,)), Arg("v", INC, 1, "f8", "cells->p", (1,))),
+            (
+                Arg("v", READ, 1, "f8", "cells->p", (0,)),
+                Arg("v", INC, 1, "f8", "cells->p", (1,)),
+            ),
             "argument 'v' stands twice, with accesses that conflict (read and inc): use another",
         ),
         ((Arg("v", READ), Arg("v", WRITE)), "accesses that conflict (read and write)"),
         ((Arg("v", INC), Arg("v", INC)), "accesses that conflict (inc and inc)"),
-        ((Arg("v", READ), Arg("w", READ), Arg("v", READ, 2)), "with different dtypes or dims"),
-        ((Arg("v", READ), Arg("v", READ, 1, "f4")), "'v' stands twice, with different dtypes"),
-        ((Arg("v", READ), Arg("v", READ, is_global=True)), "'v' stands twice, with different"),
+        (
+            (Arg("v", READ), Arg("w", READ), Arg("v", READ, 2)),
+            "with different dtypes or dims",
+        ),
+        (
+            (Arg("v", READ), Arg("v", READ, 1, "f4")),
+            "'v' stands twice, with different dtypes",
+        ),
+        (
+            (Arg("v", READ), Arg("v", READ, is_global=True)),
+            "'v' stands twice, with different",
+        ),
     ],
 )
 def test_loops_whose_arguments_conflict(args, message):
@@ -319,16 +348,6 @@ def test_constants(slow, value, message):
 )
 def test_numbers_that_a_dtype_holds(dtype, number, fits):
     assert holds(np.dtype(dtype), number) == fits
-
-
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
-def test_a_copy_of_a_binder_binds_the_copy_of_an_array(again, loop, arrays):
-    """In a copy of both, what was a view of the array would be memory of its own."""
-    binder = loop._binder
-    binder(arrays)
-    other, theirs = again((binder, arrays))
-    for view, slot in zip(other(theirs), loop.slots, strict=True):
-        assert np.shares_memory(view, theirs[slot.name])
 
 
 def test_a_copied_solver_runs_on_its_own_arrays(loop, arrays):

@@ -1,15 +1,20 @@
 """Compiled loops on disk: used by the next process, never stale, never in the way."""
 
+import errno
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
-from meshprep_runtime import Access, Arg, Loop, ParLoop
+from meshprep.kernels.compiled import from_python
+from meshprep.kernels.machine_code import folder as machine_code_of_kernels
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, ParLoop
 from meshprep_runtime.cpu import executor
+from meshprep_runtime.errors import MeshprepWarning
 from meshprep_runtime.kernel import cache
 from meshprep_runtime.kernel.analysis import reach, stable
 
@@ -65,10 +70,21 @@ def test_one_kernel_in_two_modules(tmp_path):
     head, tail = PROGRAM.split("v = np.ones(3)")
     for name in ("first", "second"):
         (tmp_path / f"{name}.py").write_text(head)
-        words = [sys.executable, "-c", f"from {name} import *\nv = np.ones(3){tail}", "2", "1"]
+        words = [
+            sys.executable,
+            "-c",
+            f"from {name} import *\nv = np.ones(3){tail}",
+            "2",
+            "1",
+        ]
         environment = {**os.environ, "MESHPREP_CACHE_DIR": str(tmp_path / "cache")}
         done = subprocess.run(
-            words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+            words,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
         assert (done.stderr, done.stdout) == ("", "3.0\n")
         (tmp_path / f"{name}.py").unlink()
@@ -83,7 +99,9 @@ kernel = scope["kernel"]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["{}", "{'__name__': 'no_such_module'}", "{'__name__': None}"])
+@pytest.mark.parametrize(
+    "name", ["{}", "{'__name__': 'no_such_module'}", "{'__name__': None}"]
+)
 def test_kernels_without_a_file_or_a_module(tmp_path, name):
     head, tail = PROGRAM.split("v = np.ones(3)")
     program = f"{head}{FROM_TEXT.replace('NAME', name)}v = np.ones(3){tail}"
@@ -121,7 +139,9 @@ def test_processes_that_start_together(tmp_path):
 
 @pytest.fixture
 def plan(slow):
-    return slow.plan({"cells": 3}, {}, [Loop("l", "cells", (Arg("v", Access.RW),))], (2,))["l"]
+    return slow.plan({"cells": 3}, {}, [Loop("l", "cells", (Arg("v", Access.RW),))], (2,))[
+        "l"
+    ]
 
 
 def result(kernel, plan):
@@ -176,7 +196,8 @@ def test_no_folder_no_files(plan, folder, monkeypatch):
     blocked.write_text("")
     monkeypatch.setenv("MESHPREP_CACHE_DIR", str(blocked))
     monkeypatch.setattr(executor, "_kept", {})
-    assert result(kernel, plan) == 5.5
+    with pytest.warns(MeshprepWarning, match="machine code cannot be kept there"):
+        assert result(kernel, plan) == 5.5
     assert list(folder.iterdir()) == [blocked]
 
 
@@ -186,7 +207,7 @@ def test_the_folder_stays_small(folder, monkeypatch):
         place = folder / "loops" / f"{i:032d}"
         place.mkdir(parents=True)
         os.utime(place, (i, i))
-    cache.forget_oldest()
+    cache.forget_oldest(cache.folder())
     assert sorted(int(p.name) for p in (folder / "loops").iterdir()) == [2, 3, 4]
 
 
@@ -219,7 +240,8 @@ def test_what_is_kept_on_disk_does_not_call_itself():
     assert stable(reach(functions["kernel"])) is None
     twice = {}
     exec(
-        "def f(x):\n    return x\ndef g(x):\n    return f(x)\ndef h(x):\n    return f(g(x))", twice
+        "def f(x):\n    return x\ndef g(x):\n    return f(x)\ndef h(x):\n    return f(g(x))",
+        twice,
     )
     assert stable(reach(twice["h"])) is not None
 
@@ -235,3 +257,85 @@ def test_a_user_without_a_home_keeps_nothing(monkeypatch):
     monkeypatch.setattr("pwd.getpwuid", no_user)
     assert cache.root() is None
     assert cache.folder() is None
+
+
+def full(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def doubled(folder, monkeypatch, factor):
+    """What a loop gives that is compiled anew, with machine code kept in this folder."""
+    monkeypatch.setenv(cache.FOLDER, str(folder))
+    loop = Loop("l", "cells", (Arg("v", Access.RW),))
+    plan = LoopPlan(loop, {"cells": 3}, {}, {}, "")
+
+    def kernel(v):
+        v[0] = factor * v[0]
+
+    values = np.ones(3)
+    ParLoop(kernel, plan, strategy="sequential")(v=values)
+    return values.tolist()
+
+
+def test_a_folder_that_cannot_be_made_is_told_once(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    told = (
+        r"file/below: machine code cannot be kept there \(.*\), so each run compiles anew"
+    )
+    with pytest.warns(MeshprepWarning, match=told) as warned:
+        assert doubled(tmp_path / "file/below", monkeypatch, 2.0) == [2.0] * 3
+    assert len(warned) == 1
+    # without a further warning
+    assert cache.root() is None
+    assert machine_code_of_kernels() is None
+    assert "file/below takes no files" in cache.why_nothing_is_kept()
+
+
+def test_a_disk_without_room_is_told_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache.tempfile, "TemporaryFile", full)
+    with pytest.warns(MeshprepWarning, match=r"kept there \(no space left on device\)"):
+        assert doubled(tmp_path, monkeypatch, 3.0) == [3.0] * 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_becomes_full_stops_no_loop(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.core.caching.IndexDataCacheFile, "save", full)
+    with pytest.warns(MeshprepWarning, match=r"kept there \(no space left on device\)"):
+        assert doubled(tmp_path, monkeypatch, 4.0) == [4.0] * 3
+    assert not list(tmp_path.rglob("*.nb[ci]"))
+
+
+def test_a_disk_that_becomes_full_stops_no_kernel(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.FOLDER, str(tmp_path))
+    monkeypatch.setattr(numba.core.caching.IndexDataCacheFile, "save", full)
+
+    @from_python
+    def added(a, b):
+        return a + b
+
+    with pytest.warns(MeshprepWarning, match=r"kept there \(no space left on device\)"):
+        assert added(2, 3) == 5
+    # of other types, without a further warning
+    assert added(2.0, 0.5) == 2.5
+
+
+def test_nothing_is_left_of_a_file_that_is_not_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        cache.write_whole(tmp_path / "seal", b"text")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs limits of a process")
+def test_a_program_whose_files_are_limited_runs_and_says_why_it_takes_long(tmp_path):
+    limited = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (9999, 9999))\n"
+    done = subprocess.run(
+        [sys.executable, "-c", limited + PROGRAM, "2", "1"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MESHPREP_CACHE_DIR": str(tmp_path)},
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (0, "3.0\n")
+    assert done.stderr.count("machine code cannot be kept there (file too large)") == 1
+    assert not list(tmp_path.rglob("*.nb[ci]"))

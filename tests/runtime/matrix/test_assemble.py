@@ -75,7 +75,7 @@ def test_a_kernel_that_does_not_add_is_found(plan, whole, store):
     Assembly(local_matrix, plan, store=store).check_access(**whole)
     for name, array in before.items():
         np.testing.assert_array_equal(whole[name], array)
-    with pytest.raises(MeshprepError, match="'K', component 7: what is added depends"):
+    with pytest.raises(MeshprepError, match=r"'K': kernel 'sets' .* only added to"):
         Assembly(sets, plan, store=store).check_access(**whole)
     with pytest.raises(MeshprepError, match="the kernel raised ValueError"):
         Assembly(misfit, plan, store=store).check_access(**whole)
@@ -85,14 +85,17 @@ def test_indices_past_the_matrix_of_an_element(plan, whole):
     def outside(a, b, c, w, K):
         K[36] += a[0]
 
-    with pytest.raises(IndexError):
-        Assembly(outside, plan, boundscheck=True)(**whole)
+    with pytest.raises(MeshprepError, match="reaches component 36 of a row of dim 36"):
+        Assembly(outside, plan, boundscheck=True)
 
 
 STRATEGIES = [
     *("sequential", "hierarchical", "two-step"),
     pytest.param("global-colouring", marks=pytest.mark.slow),
-    *(pytest.param(name, marks=pytest.mark.long) for name in ("block-permute", "full-permute")),
+    *(
+        pytest.param(name, marks=pytest.mark.long)
+        for name in ("block-permute", "full-permute")
+    ),
 ]
 
 
@@ -117,7 +120,10 @@ def test_the_bits_do_not_depend_on_the_threads(plan, strategy):
     numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     assert found[0].tobytes() == found[1].tobytes()
     wanted = summed(plan, arrays)
-    assert abs(CsrMatrix(*_pattern(plan), found[0]).to_scipy().toarray() - wanted).max() < 1e-11
+    assert (
+        abs(CsrMatrix(*_pattern(plan), found[0]).to_scipy().toarray() - wanted).max()
+        < 1e-11
+    )
 
 
 def _pattern(plan):
@@ -168,7 +174,9 @@ def test_a_par_loop_adds_to_what_there_is(plan, whole):
     loop(**whole, K=csr.values)
     loop(**whole, K=csr.values)
     assert np.array_equal(csr.to_scipy().toarray(), 2 * summed(plan, whole))
-    with pytest.raises(MeshprepError, match=r"'K' has shape \(3,\).*an element of 'nonzeros of K'"):
+    with pytest.raises(
+        MeshprepError, match=r"'K' has shape \(3,\).*an element of 'nonzeros of K'"
+    ):
         loop(**whole, K=np.zeros(3))
 
 
@@ -188,14 +196,18 @@ def test_a_program_adds_to_a_matrix_at_once_and_in_chains(full_plan, plan, whole
     sizes, nonzeros = plan.sizes, made.values.size
     assert loop.times.useful_bytes == 8 * (sizes["nodes"] + sizes["cells"] + 2 * nonzeros)
     assert loop.times.calls == 2
-    with pytest.raises(MeshprepError, match="'w' is a dat on 'nonzeros of K', must be one on 'ce"):
+    with pytest.raises(
+        MeshprepError, match="'w' is a dat on 'nonzeros of K', must be one on 'ce"
+    ):
         loop(x=x, w=K, K=K)
     with pytest.raises(MeshprepError, match="matrix 'M' is unknown: use K"):
         program.matrix("M")
     with pytest.raises(MeshprepError, match=r"'nonzeros of K' has values of shape \(3,\)"):
         program.matrix("K", values=np.zeros(3))
     with (
-        pytest.raises(MeshprepError, match="adds to matrix 'K', so its chain runs loop by loop"),
+        pytest.raises(
+            MeshprepError, match="adds to matrix 'K', so its chain runs loop by loop"
+        ),
         program.chain(length=1, tile_size=64),
     ):
         loop(x=x, w=w, K=K)
@@ -249,7 +261,10 @@ def test_a_checkpoint_keeps_a_matrix(full_plan, whole, tmp_path, every):
 
     def run(calls):
         program = Program(full_plan, checkpoint=tmp_path / "state.h5", every=every)
-        x, w = program.dat("nodes", values=whole["x"]), program.dat("cells", values=whole["w"])
+        x, w = (
+            program.dat("nodes", values=whole["x"]),
+            program.dat("cells", values=whole["w"]),
+        )
         K, loop = program.matrix("K"), program.loop(local_matrix, "assemble")
         for call in range(calls):
             if call == 1 and every:
@@ -274,7 +289,11 @@ def test_what_cannot_be_assembled_is_refused(plan):
     assert Assembly(local_matrix, no_blocks).loop.strategy == "ordered"
     with pytest.raises(MeshprepError, match="its plan has no matrix"):
         Assembly(local_matrix, replace(plan, matrices={}))
-    with pytest.raises(MeshprepError, match="has 4 parameters, but loop 'assemble' hands it 5"):
+    with pytest.raises(
+        MeshprepError, match="has 4 parameters, but loop 'assemble' hands it 5"
+    ):
         Assembly(lambda a, b, c, w: None, plan)
-    with pytest.raises(MeshprepError, match=r"'staged-gather' cannot run it: .* 'K' cannot wait"):
+    with pytest.raises(
+        MeshprepError, match=r"'staged-gather' cannot run it: .* 'K' cannot wait"
+    ):
         ParLoop(local_matrix, plan, strategy="staged-gather")

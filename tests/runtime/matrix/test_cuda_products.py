@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import effort
 import numpy as np
 import pytest
 from matrices import exact, local, random_csr, vector
@@ -34,7 +35,7 @@ MIXED = random_csr(LENGTHS, 300)
 SIZES = range(64, 513, 32)
 
 
-@pytest.mark.parametrize("coop", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("coop", effort.first([4, 1, 2, 8, 16, 32]))
 def test_rows_of_all_lengths(coop):
     for repeat, size in enumerate(SIZES, start=1):
         run(csr_program(MIXED, CsrThreads(size, coop, repeat)), MIXED)
@@ -50,7 +51,9 @@ def test_every_size_of_blocks_and_groups(coop):
             run(csr_program(matrix, CsrThreads(size, coop, repeat)), matrix)
 
 
-@pytest.mark.parametrize("lengths", [[3], [0, 0], []], ids=["one row", "empty rows", "no rows"])
+@pytest.mark.parametrize(
+    "lengths", [[3], [0, 0], []], ids=["one row", "empty rows", "no rows"]
+)
 def test_few_rows(lengths):
     matrix = random_csr(lengths, 4)
     run(csr_program(matrix), matrix)
@@ -173,7 +176,9 @@ def test_on_a_device(device, cells):
 def test_registers(compiled, cells, arch):
     plan, dofs = cells
     made = [csr_program(MIXED, CsrThreads(128, coop, 1)) for coop in (1, 8, 32)]
-    made += [local_program(local(dofs, 151, symmetric=s), plan).then[0] for s in (False, True)]
+    made += [
+        local_program(local(dofs, 151, symmetric=s), plan).then[0] for s in (False, True)
+    ]
     for program in made:
         code = compiled(program, arch)
         assert code.spilled == 0

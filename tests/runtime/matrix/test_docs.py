@@ -19,7 +19,9 @@ from meshprep_runtime.cuda import device, gpu
 from meshprep_runtime.matrix import Assembly, BatchSums
 
 EXAMPLES = DOCS.parent / "examples"
-PAGE, PRODUCTS, FORMS = (f"solvers/{name}.md" for name in ("matrices", "products", "scikit-fem"))
+PAGE, PRODUCTS, FORMS = (
+    f"solvers/{name}.md" for name in ("matrices", "products", "scikit-fem")
+)
 
 
 def block(words, language="python"):
@@ -83,7 +85,9 @@ def test_the_bandwidths_of_the_page(tmp_path):
     text = (DOCS / PAGE).read_text(encoding="utf-8")
     said = re.search(r"`dofs1` is ([\d,]+)\s+after the default order and (\d+)", text)
     for target, figure in zip(("gpu", "cpu"), said.groups(), strict=True):
-        table = meshprep.prepare(mesh, requests, target=target).plan.maps["cells->dofs1"].table
+        table = (
+            meshprep.prepare(mesh, requests, target=target).plan.maps["cells->dofs1"].table
+        )
         assert np.ptp(table, axis=1).max() == int(figure.replace(",", ""))
 
 
@@ -122,12 +126,16 @@ def test_tables_of_curved_cells_lead_to_their_places_and_dofs():
         for i in range(6):
             K[7 * i] += a[0] + b[0] + c[0] + d[1] + e[1] + f[1]
 
-    K = Assembly(sums, plan["sums"])(x=plan.ordering["points"].apply(m.doflocs.T)).to_scipy()
+    K = Assembly(sums, plan["sums"])(
+        x=plan.ordering["points"].apply(m.doflocs.T)
+    ).to_scipy()
     places = m.doflocs[:, m.dofs.element_dofs]
     of_cell = places[0, :3].sum(axis=0) + places[1, 3:].sum(axis=0)
     dofs = basis.element_dofs
     wanted = np.bincount(dofs.ravel(), np.tile(of_cell, 6), basis.N)
-    np.testing.assert_allclose(plan.ordering["dofs"].restore(K.diagonal()), wanted, atol=1e-13)
+    np.testing.assert_allclose(
+        plan.ordering["dofs"].restore(K.diagonal()), wanted, atol=1e-13
+    )
 
 
 def test_products_and_solvers(cupy):
@@ -141,7 +149,9 @@ def test_products_and_solvers(cupy):
     assert scope["found"].iterations == pytest.approx(53, abs=1)
     wanted = scope["found"].x
     exec(block("K = to_gpu(K)", "py"), scope)
-    np.testing.assert_allclose(scope["y"].get(), scope["K"].to_scipy() @ np.ones(225), atol=1e-12)
+    np.testing.assert_allclose(
+        scope["y"].get(), scope["K"].to_scipy() @ np.ones(225), atol=1e-12
+    )
     np.testing.assert_allclose(scope["found"].x.get(), wanted, atol=1e-7)
 
 
@@ -151,7 +161,12 @@ def test_a_product_without_a_matrix_is_that_with_it(tmp_path, monkeypatch):
     assert block("def product") in (EXAMPLES / "matrix_free.py").read_text()
     scope = run_path(str(EXAMPLES / "matrix_free.py"))
     exec(kernel_of_the_tutorial(), scope)
-    matrix = {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}
+    matrix = {
+        "mat": "K",
+        "rows": "cells->nodes",
+        "columns": "cells->nodes",
+        "access": "inc",
+    }
     loops = {"stiffness": {"over": "cells", "args": [scope["args"][0], matrix]}}
     made = meshprep.prepare(meshprep.read("wing.msh"), loops)
     K = Assembly(scope["stiffness"], made.plan["stiffness"])(
@@ -161,7 +176,9 @@ def test_a_product_without_a_matrix_is_that_with_it(tmp_path, monkeypatch):
     # both in the numbering of the input
     (ours, theirs) = (done.plan.ordering["nodes"] for done in (scope["done"], made))
     found = ours.restore(scope["product"](ours.apply(u)))
-    np.testing.assert_allclose(found, theirs.restore(K.to_scipy() @ theirs.apply(u)), atol=1e-12)
+    np.testing.assert_allclose(
+        found, theirs.restore(K.to_scipy() @ theirs.apply(u)), atol=1e-12
+    )
 
 
 def test_the_table_of_iterations_is_the_one_that_is_tested():

@@ -82,7 +82,9 @@ def test_matrices_of_elements(there, strip):
 
 def test_what_lies_elsewhere_is_refused(there):
     x = vector(MIXED.shape[1])
-    with pytest.raises(MeshprepError, match=r"x lies on a GPU, .* host: give to_gpu\(matrix\)"):
+    with pytest.raises(
+        MeshprepError, match=r"x lies on a GPU, .* host: give to_gpu\(matrix\)"
+    ):
         Product(MIXED) @ there.array(x)
     product = Product(to_gpu(MIXED))
     with pytest.raises(MeshprepError, match="'x' lies in the memory of the host"):
@@ -111,7 +113,9 @@ def test_solvers_find_what_they_find_on_the_host(there, problem):
     ours, right = to_gpu(matrix), there.array(load)
     for how in (Jacobi, ColouredSsor):
         here = how(matrix)
-        np.testing.assert_allclose(how(ours)(right).get(), here(load), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(
+            how(ours)(right).get(), here(load), rtol=1e-12, atol=1e-14
+        )
         wanted = cg(Product(matrix).__matmul__, load, here)
         found = cg(Product(ours).__matmul__, right, how(ours))
         assert found.iterations == wanted.iterations

@@ -37,7 +37,9 @@ def test_rows_that_the_matrix_has_not_cannot_be_prescribed(rows):
     """-1 is what ``row_of`` has for a constrained dof, and not the last row."""
     columns = np.array([0, 1], np.int32)
     matrix = CsrMatrix(np.array([0, 1, 2], np.int32), columns, np.ones(2))
-    with pytest.raises(MeshprepError, match=r"rows has (a number outside 0..1|indices of dtype)"):
+    with pytest.raises(
+        MeshprepError, match=r"rows has (a number outside 0..1|indices of dtype)"
+    ):
         zero_rows_and_columns(matrix, np.ones(2), rows)
 
 
@@ -45,5 +47,7 @@ def test_rows_that_the_matrix_has_not_cannot_be_prescribed(rows):
 def test_loads_that_cannot_take_what_is_prescribed_are_refused(load):
     columns = np.array([0, 1], np.int32)
     matrix = CsrMatrix(np.array([0, 1, 2], np.int32), columns, np.ones(2))
-    with pytest.raises(MeshprepError, match=r"load is .*, must be f4 or f8 of shape \(2,\)"):
+    with pytest.raises(
+        MeshprepError, match=r"load is .*, must be f4 or f8 of shape \(2,\)"
+    ):
         zero_rows_and_columns(matrix, load, [0], 0.5)

@@ -65,7 +65,9 @@ def large():
     matrix = random_csr(sizes, 50_000)
     rng = np.random.default_rng(3)
     values = rng.standard_normal(matrix.values.size)
-    return CsrMatrix(matrix.row_ptr, matrix.columns, values, 50_000), rng.standard_normal(50_000)
+    return CsrMatrix(matrix.row_ptr, matrix.columns, values, 50_000), rng.standard_normal(
+        50_000
+    )
 
 
 def test_the_same_bits_for_any_threads_and_pieces(large, two_threads):
@@ -134,6 +136,18 @@ def test_values_may_change_between_calls():
     np.testing.assert_array_equal(product @ x, 2 * before)
 
 
+def test_an_array_that_gets_other_memory_is_refused():
+    matrix = random_csr([2, 3], 4)
+    matrix = replace(matrix, values=matrix.values.copy())
+    product, x = Product(matrix), vector(4)
+    before = product @ x
+    matrix.values.resize(100_000, refcheck=False)
+    with pytest.raises(MeshprepError, match="has been given other memory"):
+        product @ x
+    matrix.values.resize(5, refcheck=False)
+    np.testing.assert_array_equal(Product(matrix) @ x, before)
+
+
 @pytest.mark.parametrize("make", [Product, ColouredSsor])
 def test_a_copy_works_on_the_copy_of_the_matrix(make):
     full, x = random_csr([4] * 4, 4), vector(4)
@@ -168,7 +182,10 @@ HALF = local(MANY, 60, symmetric=True)
         (lambda: Product(SMALL) @ np.zeros(6)[::2], "must be contiguous float64"),
         (lambda: Product(SMALL)(np.zeros(3), np.zeros(3)), r"out is .* must be .*\(2,\)"),
         (lambda: Product(random_csr([1], 2), threads=0), "threads is 0"),
-        (lambda: Product(random_csr([1], 2, "c16")), "values are complex128: use f4, f8, i4, i8"),
+        (
+            lambda: Product(random_csr([1], 2, "c16")),
+            "values are complex128: use f4, f8, i4, i8",
+        ),
         (
             lambda: Product(replace(SMALL, values=np.zeros(6)[::2])),
             "values is not contiguous",

@@ -25,7 +25,9 @@ def reference(kind):
         d = 2 if kind == "triangle" else 3
         slopes = np.vstack([-np.ones(d), np.eye(d)])
         return np.array([1 / (2 if d == 2 else 6)]), slopes[None]
-    slopes = [[[t - 1, s - 1], [1 - t, -s], [t, s], [-t, 1 - s]] for s in GAUSS for t in GAUSS]
+    slopes = [
+        [[t - 1, s - 1], [1 - t, -s], [t, s], [-t, 1 - s]] for s in GAUSS for t in GAUSS
+    ]
     return np.full(4, 0.25), np.array(slopes)
 
 
@@ -89,12 +91,16 @@ def case(request, shapes):
     plan = prepare(mesh, [request], Options(block_size=32)).plan
     new = plan.maps[MAP].table
     values = laplacian(kind, x[plan.ordering["nodes"].new_to_old][new])
-    assert np.array_equal(plan.matrices["K"].row_of < 0, plan.ordering["nodes"].apply(fixed) > 0)
+    assert np.array_equal(
+        plan.matrices["K"].row_of < 0, plan.ordering["nodes"].apply(fixed) > 0
+    )
     dofs = plan.matrices["K"].row_of[new]
     row, column = np.repeat(dofs, n, axis=1), np.tile(dofs, n)
     kept = (row >= 0) & (column >= 0)
     shape = plan.matrices["K"].shape
-    wanted = scipy.sparse.coo_array((values[kept], (row[kept], column[kept])), shape).tocsr()
+    wanted = scipy.sparse.coo_array(
+        (values[kept], (row[kept], column[kept])), shape
+    ).tocsr()
     return plan["add"], values, wanted
 
 

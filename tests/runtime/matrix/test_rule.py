@@ -43,7 +43,11 @@ def test_small_matrices():
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [((48, 1, 1), "block_size is 48"), ((64, 3, 1), "coop is 3"), ((64, 2, 0), "repeat is 0")],
+    [
+        ((48, 1, 1), "block_size is 48"),
+        ((64, 3, 1), "coop is 3"),
+        ((64, 2, 0), "repeat is 0"),
+    ],
 )
 def test_numbers_that_no_launch_can_have(given, words):
     with pytest.raises(MeshprepError, match=words):

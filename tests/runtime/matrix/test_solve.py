@@ -96,7 +96,9 @@ def test_what_cannot_be_solved():
     assert cg(Product(stiff).__matmul__, np.zeros(3)).iterations == 0
 
 
-@pytest.mark.parametrize(("dtype", "size"), [("f4", 2.0**-60), ("f8", 2.0**-530), ("f8", 2.0**500)])
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("f4", 2.0**-60), ("f8", 2.0**-530), ("f8", 2.0**500)]
+)
 def test_a_right_side_of_any_size_is_solved(dtype, size):
     """Its square, or that of its residual, is smaller than any number of the dtype."""
     matrix = np.array([[4, 1, 0], [1, 3, 1], [0, 1, 2]], dtype)
@@ -109,17 +111,29 @@ def test_a_right_side_of_any_size_is_solved(dtype, size):
 
 @pytest.mark.parametrize(
     ("dtype", "size"),
-    [("f4", 1e25), ("f4", 1e-30), ("f8", 1e-170), ("f8", 1e200), ("f8", np.inf), ("f8", np.nan)],
+    [
+        ("f4", 1e25),
+        ("f4", 1e-30),
+        ("f8", 1e-170),
+        ("f8", 1e200),
+        ("f8", np.inf),
+        ("f8", np.nan),
+    ],
 )
 def test_a_right_side_without_a_norm_is_refused(dtype, size):
-    with np.errstate(over="ignore"), pytest.raises(MeshprepError, match="add up to no number of"):
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(MeshprepError, match="add up to no number of"),
+    ):
         cg(np.eye(3, dtype=dtype).dot, np.full(3, size, dtype))
 
 
 def test_preconditioners_refuse_what_they_cannot_do():
     with pytest.raises(MeshprepError, match="the diagonal of row 1 is zero"):
         Jacobi(small([1, 1], [1, 0]))
-    with pytest.raises(MeshprepError, match="rows 0 and 1 see each other and have one colour"):
+    with pytest.raises(
+        MeshprepError, match="rows 0 and 1 see each other and have one colour"
+    ):
         ColouredSsor(small([1, 1], [0, 1]))
     with pytest.raises(MeshprepError, match="rows 1 and 2 see each other"):
         ColouredSsor(small([2, 0, 0], [0, 2, 1], [0, 1, 2]), np.array([0, 1, 1]))
@@ -127,5 +141,7 @@ def test_preconditioners_refuse_what_they_cannot_do():
 
 def test_rows_of_one_rank_have_no_sweeps():
     row_ptr, columns = np.array([0, 2], np.int32), np.array([0, 3], np.int32)
-    with pytest.raises(MeshprepError, match=r"a square matrix, not one of shape \(1, 4\): on"):
+    with pytest.raises(
+        MeshprepError, match=r"a square matrix, not one of shape \(1, 4\): on"
+    ):
         ColouredSsor(CsrMatrix(row_ptr, columns, np.ones(2), 4))

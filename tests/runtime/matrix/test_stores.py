@@ -51,7 +51,9 @@ def test_csr_comes_from_scipy_in_any_format_and_shares_its_arrays():
     assert (csr.columns.tolist(), csr.values.tolist()) == ([0, 1], [2, 8])
     assert loose.indices.tolist() == [1, 0, 1]
     for make in (Product, Jacobi, ColouredSsor):
-        with pytest.raises(MeshprepError, match=r"the matrix is a csr_array, .*from_scipy takes"):
+        with pytest.raises(
+            MeshprepError, match=r"the matrix is a csr_array, .*from_scipy takes"
+        ):
             make(theirs)
 
 
@@ -86,7 +88,9 @@ def test_what_petsc_is_given(petsc):
     CsrMatrix(ROW_PTR, COLUMNS, VALUES, 3).to_petsc()
     given = petsc.given
     assert (given["size"], given["comm"], given["assembled"]) == ((4, 3), "self", True)
-    assert all(a is b for a, b in zip(given["csr"], (ROW_PTR, COLUMNS, VALUES), strict=True))
+    assert all(
+        a is b for a, b in zip(given["csr"], (ROW_PTR, COLUMNS, VALUES), strict=True)
+    )
 
 
 def test_petsc_gets_its_own_type_of_indices(petsc):
@@ -96,7 +100,9 @@ def test_petsc_gets_its_own_type_of_indices(petsc):
     assert np.array_equal(offsets, ROW_PTR)
     petsc.IntType = np.int8
     many = CsrMatrix(np.array([0, 128], np.int32), np.zeros(128, np.int32), np.ones(128), 1)
-    with pytest.raises(MeshprepError, match="128 nonzeros is too large for this PETSc, whose ind"):
+    with pytest.raises(
+        MeshprepError, match="128 nonzeros is too large for this PETSc, whose ind"
+    ):
         many.to_petsc()
 
 
@@ -135,17 +141,29 @@ def test_half_of_local_matrices():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: CsrMatrix(ROW_PTR.astype("i2"), COLUMNS, VALUES), "CsrMatrix.row_ptr is int16"),
-        (lambda: CsrMatrix(ROW_PTR, COLUMNS.astype(">i4"), VALUES), "CsrMatrix.columns is >i4"),
+        (
+            lambda: CsrMatrix(ROW_PTR.astype("i2"), COLUMNS, VALUES),
+            "CsrMatrix.row_ptr is int16",
+        ),
+        (
+            lambda: CsrMatrix(ROW_PTR, COLUMNS.astype(">i4"), VALUES),
+            "CsrMatrix.columns is >i4",
+        ),
         (lambda: CsrMatrix(ROW_PTR, COLUMNS, VALUES[:3]), "values the shape"),
-        (lambda: CsrMatrix(ROW_PTR[::-1], COLUMNS, VALUES).check(), "must rise from 0 to 4"),
+        (
+            lambda: CsrMatrix(ROW_PTR[::-1], COLUMNS, VALUES).check(),
+            "must rise from 0 to 4",
+        ),
         (lambda: CsrMatrix(ROW_PTR, COLUMNS, VALUES, 2).check(), "outside 0..1"),
         (lambda: LocalMatrices(VALUES[None], COLUMNS[None], True, 3), "must be (1, 10)"),
         (
             lambda: LocalMatrices(np.ones((1, 16)), COLUMNS[None].astype("u4"), False, 3),
             "LocalMatrices.dofs is uint32",
         ),
-        (lambda: LocalMatrices(np.ones((1, 16)), COLUMNS[None], False, 2).check(), "outside -1..1"),
+        (
+            lambda: LocalMatrices(np.ones((1, 16)), COLUMNS[None], False, 2).check(),
+            "outside -1..1",
+        ),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(make, words):

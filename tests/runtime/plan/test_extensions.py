@@ -53,7 +53,10 @@ def test_names_that_begin_alike_are_kept_apart(airfoil, path):
     [
         (lambda: Tree(), "has no attribute 'version' that is a whole number from 1"),
         (lambda: Tree({"/": {"version": "one"}}), "has no attribute 'version'"),
-        (lambda: extension(**{"/x": np.zeros(2, "c16")}), "/x has the type complex128, which no"),
+        (
+            lambda: extension(**{"/x": np.zeros(2, "c16")}),
+            "/x has the type complex128, which no",
+        ),
     ],
 )
 def test_extensions_that_a_file_cannot_hold_are_refused(airfoil, path, change, said):
@@ -86,11 +89,20 @@ def test_coordinates_come_back(airfoil, path, columns):
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ({"nodes": np.zeros((34, 2))}, "is float64 of shape (34, 2), must be float64 of shape (35"),
+        (
+            {"nodes": np.zeros((34, 2))},
+            "is float64 of shape (34, 2), must be float64 of shape (35",
+        ),
         ({"nodes": np.zeros((35, 4))}, "must be float64 of shape (35, 3)"),
         ({"nodes": np.zeros(35)}, "must be float64 of shape (35, 3)"),
-        ({"nodes": np.zeros((35, 2), "f4")}, "is float32 of shape (35, 2), must be float64"),
-        ({"rims": np.zeros((35, 2))}, "coordinates names set 'rims', which the plan does not have"),
+        (
+            {"nodes": np.zeros((35, 2), "f4")},
+            "is float32 of shape (35, 2), must be float64",
+        ),
+        (
+            {"rims": np.zeros((35, 2))},
+            "coordinates names set 'rims', which the plan does not have",
+        ),
     ],
 )
 def test_coordinates_that_do_not_fit_are_refused(airfoil, path, where, said):

@@ -76,7 +76,9 @@ def test_order_figures_are_the_same_text_again():
 def test_what_is_left_out_has_a_default():
     found = from_json(VariantMetrics, SIDE, "after")
     written = to_json(found)
-    assert {name: written[name] for name in ("target", "useful_bytes", "traffic", "sets")} == {
+    assert {
+        name: written[name] for name in ("target", "useful_bytes", "traffic", "sets")
+    } == {
         "target": "gpu",
         "useful_bytes": None,
         "traffic": {},
@@ -106,7 +108,11 @@ AFTER = "loops/res_calc/s8/after"
     ("place", "value", "said"),
     [
         ("loops", [1], "metrics/loops is no JSON object"),
-        ("loops/res_calc", {}, "metrics/loops/res_calc does not match the variants of a loop"),
+        (
+            "loops/res_calc",
+            {},
+            "metrics/loops/res_calc does not match the variants of a loop",
+        ),
         ("loops/other", {}, "metrics/loops/other does not match the variants of a loop"),
         ("seconds/proof", "x", "metrics/seconds/proof is no number from 0"),
         ("seconds/proof", float("nan"), "metrics/seconds/proof is no number from 0"),
@@ -117,10 +123,22 @@ AFTER = "loops/res_calc/s8/after"
         (f"{AFTER}/loads", ..., f"metrics/{AFTER}/loads is missing"),
         (f"{AFTER}/partitioner", 7, f"metrics/{AFTER}/partitioner is no text"),
         (f"{AFTER}/thread_colours", 7, f"metrics/{AFTER}/thread_colours is no JSON object"),
-        (f"{AFTER}/thread_colours/mean", None, f"metrics/{AFTER}/thread_colours/mean is None"),
-        (f"{AFTER}/traffic", {"aos": {"read": 1}}, f"{AFTER}/traffic/aos/written is missing"),
+        (
+            f"{AFTER}/thread_colours/mean",
+            None,
+            f"metrics/{AFTER}/thread_colours/mean is None",
+        ),
+        (
+            f"{AFTER}/traffic",
+            {"aos": {"read": 1}},
+            f"{AFTER}/traffic/aos/written is missing",
+        ),
         (f"{AFTER}/block_colour_sizes", {}, f"{AFTER}/block_colour_sizes is no list"),
-        (f"{AFTER}/block_colour_sizes", [1, "2"], "block_colour_sizes/1 is no whole number"),
+        (
+            f"{AFTER}/block_colour_sizes",
+            [1, "2"],
+            "block_colour_sizes/1 is no whole number",
+        ),
         (
             f"{AFTER}/histograms",
             {"reuse": {"width": 1, "bins": [2, 1], "blocks": [1, 1]}},
@@ -132,7 +150,11 @@ AFTER = "loops/res_calc/s8/after"
             "metrics/loops/res_calc/s8/before, after: a reuse factor on one side only",
         ),
         ("locality/applied", "yes", "metrics/locality/applied is neither true nor false"),
-        ("locality/more/0/after/lines", ..., "metrics/locality/more/0/after/lines is missing"),
+        (
+            "locality/more/0/after/lines",
+            ...,
+            "metrics/locality/more/0/after/lines is missing",
+        ),
         ("locality/candidates/1/method", ..., "locality/candidates/1/method is missing"),
     ],
 )
@@ -142,4 +164,6 @@ def test_figures_of_another_shape_are_named(airfoil, tmp_path, place, value, sai
     with pytest.raises(PlanError) as error:
         Plan.load(path)
     one_line(error, said)
-    assert str(error.value).startswith(f"{path}: the plan's figures are not those of a plan (")
+    assert str(error.value).startswith(
+        f"{path}: the plan's figures are not those of a plan ("
+    )

@@ -55,9 +55,18 @@ def test_a_plan_is_shown_without_its_arrays(airfoil):
         (lambda p: LoopMetrics().variants["x"], "there is no variant 'x': there is none"),
         (lambda p: p["res_calc"].maps["x"], "there is no map 'x': choose edges->"),
         (lambda p: p["res_calc"].variants["x"], "there is no variant 'x': choose s"),
-        (lambda p: p["res_calc"].variant("x"), "loop 'res_calc' has no variant 'x': choose s"),
-        (lambda p: p["res_calc"].variant().local["x"], "there is no map 'x': choose edges->"),
-        (lambda p: p["res_calc"].variant().staging["x"], "there is no staged set 'x': choose "),
+        (
+            lambda p: p["res_calc"].variant("x"),
+            "loop 'res_calc' has no variant 'x': choose s",
+        ),
+        (
+            lambda p: p["res_calc"].variant().local["x"],
+            "there is no map 'x': choose edges->",
+        ),
+        (
+            lambda p: p["res_calc"].variant().staging["x"],
+            "there is no staged set 'x': choose ",
+        ),
     ],
 )
 def test_unknown_names_are_one_line_and_a_key_error(airfoil, reached, said):

@@ -108,7 +108,12 @@ def test_same_plan_same_bytes(airfoil, tmp_path):
 
 
 def test_numpy_values_in_json(airfoil, path):
-    values = {"n": np.int64(3), "t": (1, np.float32(0.5)), "a": np.arange(2), "inf": float("inf")}
+    values = {
+        "n": np.int64(3),
+        "t": (1, np.float32(0.5)),
+        "a": np.arange(2),
+        "inf": float("inf"),
+    }
     replace(airfoil, options=values, metrics=Metrics(other=values)).save(path)
     loaded = Plan.load(path)
     assert loaded.options == {"n": 3, "t": [1, 0.5], "a": [0, 1], "inf": float("inf")}
@@ -183,7 +188,9 @@ def test_permissions_follow_the_umask(airfoil, path):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("No space left"), MemoryError])
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, OSError("No space left"), MemoryError]
+)
 def test_nothing_is_left_after_a_failure(airfoil, path, monkeypatch, error):
     made = []
 

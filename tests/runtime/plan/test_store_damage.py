@@ -42,7 +42,9 @@ def test_not_a_plan(path, make, parts):
     one_line(error, str(path), *parts)
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.skipif(
+    os.name != "posix" or os.geteuid() == 0, reason="root may read everything"
+)
 def test_no_permission(airfoil, path):
     airfoil.save(path)
     path.chmod(0)
@@ -91,7 +93,10 @@ def test_a_plan_that_a_program_writes(airfoil, path):
     with h5py.File(path, "r"):
         Plan.load(path)
     path.write_bytes(path.read_bytes() + b"0")
-    with h5py.File(path, "r"), pytest.raises(PlanError, match="does not match its checksum"):
+    with (
+        h5py.File(path, "r"),
+        pytest.raises(PlanError, match="does not match its checksum"),
+    ):
         Plan.load(path)
 
 
@@ -110,7 +115,9 @@ def test_other_versions_are_refused(airfoil, path, version):
     seal(path, version)
     with pytest.raises(PlanError) as error:
         Plan.load(path)
-    one_line(error, f"version {version}", "reads version 1, 2, 3 and 4", "make the plan anew")
+    one_line(
+        error, f"version {version}", "reads version 1, 2, 3 and 4", "make the plan anew"
+    )
 
 
 def shadow(file, name, **kwargs):
@@ -126,9 +133,18 @@ def name_groups(file, text):
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        (lambda f: shadow(f, "options", shape=(10**6, 10**6), dtype="<i4"), "more than the file"),
-        (lambda f: shadow(f, "about", shape=(2**58,), dtype="<i8"), "more than the file has"),
-        (lambda f: shadow(f, "about", data=np.arange(9), chunks=(3,)), "not stored in one piece"),
+        (
+            lambda f: shadow(f, "options", shape=(10**6, 10**6), dtype="<i4"),
+            "more than the file",
+        ),
+        (
+            lambda f: shadow(f, "about", shape=(2**58,), dtype="<i8"),
+            "more than the file has",
+        ),
+        (
+            lambda f: shadow(f, "about", data=np.arange(9), chunks=(3,)),
+            "not stored in one piece",
+        ),
         (lambda f: shadow(f, "about", data=np.zeros(3, "f2")), "type that no plan has"),
         (lambda f: f.attrs.create("extra", [1, 2]), "is no scalar"),
         (lambda f: f.attrs.create("extra", 1.5), "neither short text nor int64"),
@@ -136,8 +152,14 @@ def name_groups(file, text):
         (lambda f: f.__setitem__("extra", h5py.ExternalLink("x.h5", "/")), "is a link"),
         (lambda f: f["maps"].__setitem__("extra", f["/"]), "linked twice"),
         (lambda f: f.__delitem__("about"), "/about is missing"),
-        (lambda f: name_groups(f, b"1 wall\nlid"), "/group_names/cells is not a line for each"),
-        (lambda f: name_groups(f, b"9223372036854775808 lid"), "is not a line for each group"),
+        (
+            lambda f: name_groups(f, b"1 wall\nlid"),
+            "/group_names/cells is not a line for each",
+        ),
+        (
+            lambda f: name_groups(f, b"9223372036854775808 lid"),
+            "is not a line for each group",
+        ),
         (
             lambda f: f["loops/res_calc/s8/staging/cells/exclusive"].__setitem__(0, 2),
             "exclusive holds something else than 0 and 1",
@@ -157,21 +179,34 @@ def test_foreign_content_is_refused(airfoil, path, change, part):
 def broken(plan: Plan, **changes) -> Plan:
     loop_plan = plan["res_calc"]
     variant = replace(loop_plan.variant(), **changes)
-    return replace(plan, loops={"res_calc": replace(loop_plan, variants={variant.name: variant})})
+    return replace(
+        plan, loops={"res_calc": replace(loop_plan, variants={variant.name: variant})}
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        (lambda v: {"block_offset": at(v.block_offset, 1, 20)}, "block_offset falls after entry 1"),
-        (lambda v: {"block_offset": at(v.block_offset, -1, 37)}, "does not go from 0 to 38"),
+        (
+            lambda v: {"block_offset": at(v.block_offset, 1, 20)},
+            "block_offset falls after entry 1",
+        ),
+        (
+            lambda v: {"block_offset": at(v.block_offset, -1, 37)},
+            "does not go from 0 to 38",
+        ),
         (lambda v: {"block_offset": v.block_offset.astype("i4")}, "must be int64"),
         (lambda v: {"block_order": at(v.block_order, 2, 5)}, "entry 2 is 5, outside 0..4"),
-        (lambda v: {"block_order": at(v.block_order, 2, -1)}, "entry 2 is -1, outside 0..4"),
+        (
+            lambda v: {"block_order": at(v.block_order, 2, -1)},
+            "entry 2 is -1, outside 0..4",
+        ),
         (lambda v: {"thread_colour": v.thread_colour[1:]}, "shape (37,), must be uint8"),
         (lambda v: {"thread_colour": v.thread_colour.astype("i8")}, "must be u1 or u2"),
         (
-            lambda v: {"local": {**v.local, "edges->cells": at(v.local["edges->cells"], 3, 99)}},
+            lambda v: {
+                "local": {**v.local, "edges->cells": at(v.local["edges->cells"], 3, 99)}
+            },
             "element 3, column 0 is 99",
         ),
         (lambda v: {"local": {}}, "stages nothing for map 'edges->nodes'"),
@@ -188,7 +223,9 @@ def broken(plan: Plan, **changes) -> Plan:
         ),
     ],
 )
-def test_unsafe_plans_are_neither_saved_nor_loaded(airfoil, path, monkeypatch, change, part):
+def test_unsafe_plans_are_neither_saved_nor_loaded(
+    airfoil, path, monkeypatch, change, part
+):
     bad = broken(airfoil, **change(airfoil["res_calc"].variant()))
     with pytest.raises(PlanError) as error:
         bad.save(path)

@@ -75,7 +75,9 @@ def staged(plan):
             "map 'edges->nodes' names set 'nodes', which the plan does not have",
         ),
         (
-            lambda p: replace(p, maps={**p.maps, "x": SetMap("x", "edges", "cells", [[24]] * 38)}),
+            lambda p: replace(
+                p, maps={**p.maps, "x": SetMap("x", "edges", "cells", [[24]] * 38)}
+            ),
             "map 'x': element 0, column 0 has index 24, but set 'cells' has 24 elements",
         ),
         (
@@ -122,7 +124,9 @@ def staged(plan):
             "loop 'res_calc' uses map 'edges->nodes', which the plan does not have",
         ),
         (
-            lambda p: with_loop(p, maps={**p.maps, E2C: replace(p.maps[E2C], to_set="nodes")}),
+            lambda p: with_loop(
+                p, maps={**p.maps, E2C: replace(p.maps[E2C], to_set="nodes")}
+            ),
             f"loop 'res_calc' has a map '{E2C}' that differs from the plan's",
         ),
         (
@@ -209,14 +213,19 @@ def test_what_does_not_fit_is_refused(airfoil, change, said):
             f"{LOOP}: map '{E2C}' has not one row an element of 'edges'",
         ),
         (
-            lambda p: {"maps": {**p.maps, E2C: replace(p.maps[E2C], table=p.maps[E2C].table[1:])}},
+            lambda p: {
+                "maps": {**p.maps, E2C: replace(p.maps[E2C], table=p.maps[E2C].table[1:])}
+            },
             f"{LOOP}: map '{E2C}' has not one row an element of 'edges'",
         ),
         (
             lambda p: {"sizes": {"edges": 38, "cells": 24}},
             "map 'edges->nodes' names set 'nodes', which the plan does not have",
         ),
-        (lambda p: {"sizes": {}}, f"{LOOP} names set 'edges', which the plan does not have"),
+        (
+            lambda p: {"sizes": {}},
+            f"{LOOP} names set 'edges', which the plan does not have",
+        ),
         (
             lambda p: {"rows": {"cells": 23}},
             f"map '{E2C}': element 32, column 1 has index 23, but set 'cells' has 23 elements",
@@ -243,5 +252,7 @@ def test_one_past_the_staging_list(airfoil):
             if fits:
                 check_plan(plan)
                 continue
-            with pytest.raises(PlanError, match=f"element {start}, column 0 is {local}, but its"):
+            with pytest.raises(
+                PlanError, match=f"element {start}, column 0 is {local}, but its"
+            ):
                 check_plan(plan)

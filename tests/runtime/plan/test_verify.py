@@ -40,7 +40,9 @@ def test_the_line_is_as_drawn(line):
     assert v.block_colour_offset.tolist() == [0, 2, 3]
     s = v.staging["nodes"]
     assert s.points.tolist() == [0, 1, 2, 3, 3, 4, 5, 6, 6, 7]
-    assert s.exclusive.tolist() == [True] * 3 + [False] * 2 + [True] * 2 + [False] * 2 + [True]
+    assert s.exclusive.tolist() == [True] * 3 + [False] * 2 + [True] * 2 + [False] * 2 + [
+        True
+    ]
     assert v.local["cells->nodes"].tolist() == LOCAL.tolist()
     assert verify(line) == []
 
@@ -126,7 +128,9 @@ def test_an_empty_block_is_found(line):
     ],
 )  # fmt: skip
 def test_broken_staging(line, changes, finding):
-    changes = {k: np.array(v, dtype="i4" if k == "points" else "?") for k, v in changes.items()}
+    changes = {
+        k: np.array(v, dtype="i4" if k == "points" else "?") for k, v in changes.items()
+    }
     findings = verify(with_staging(line, **changes))
     assert f"{WHERE}, set 'nodes': {finding}" in findings
 
@@ -151,12 +155,16 @@ def test_points_that_no_element_of_the_block_reaches(line, added, more):
         exclusive=np.insert(s.exclusive, 4, False if len(added) == 1 else [False] * 2),
     )
     said = f"the staging list of block 0 has superfluous point {added[0]}{more}"
-    assert verify(with_variant(line, staging={"nodes": wrong})) == [f"{WHERE}, set 'nodes': {said}"]
+    assert verify(with_variant(line, staging={"nodes": wrong})) == [
+        f"{WHERE}, set 'nodes': {said}"
+    ]
 
 
 def test_a_first_colour_of_one_block_is_right(line):
     changes = {"block_order": np.array([1, 0, 2], "i4")}
-    assert verify(with_variant(line, **changes, block_colour_offset=np.array([0, 1, 3]))) == []
+    assert (
+        verify(with_variant(line, **changes, block_colour_offset=np.array([0, 1, 3]))) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,7 +172,11 @@ def test_a_first_colour_of_one_block_is_right(line):
     [
         ([1, 0, 2], [1, 0, 2], None),
         ([1, 2, 0], [1, 2, 0], "old_to_new is not the inverse of new_to_old at element 0"),
-        ([0, 2, 3, 1], [0, 2, 3, 1], "old_to_new is not the inverse of new_to_old at element 1"),
+        (
+            [0, 2, 3, 1],
+            [0, 2, 3, 1],
+            "old_to_new is not the inverse of new_to_old at element 1",
+        ),
         ([1, 1, 0], [1, 2, 0], "new_to_old is no permutation: element 1 stands 2 times"),
         ([1, 2, 0], [1, 2, 3], "old_to_new[2] is 3, outside 0..2"),
         ([1, 2, -1], [1, 2, 0], "new_to_old[2] is -1, outside 0..2"),
@@ -265,7 +277,10 @@ def test_a_list_is_as_drawn(backwards):
     v = backwards["line"].variant()
     assert verify(backwards) == []
     assert v.staging["nodes"].points.tolist() == [4, 5, 6, 7, 1, 2, 3, 4, 0, 1]
-    assert v.local["cells->nodes"].tolist() == [[2, 1, 0, 2, 1, 0, 0], [3, 2, 1, 3, 2, 1, 1]]
+    assert v.local["cells->nodes"].tolist() == [
+        [2, 1, 0, 2, 1, 0, 0],
+        [3, 2, 1, 3, 2, 1, 1],
+    ]
     assert v.block_of_element().tolist() == [2, 1, 1, 1, 0, 0, 0]
     assert v.block_of_place().tolist() == [0, 0, 0, 1, 1, 1, 2]
     assert v.by_element(v.by_place(np.arange(7) + 5)).tolist() == list(range(5, 12))
@@ -283,12 +298,21 @@ def test_blocks_that_are_sorted_by_colour_are_right(line, slow):
 @pytest.mark.parametrize(
     ("elements", "finding"),
     [
-        (at(BACKWARDS, 2, 0), ": elements is no permutation: element 0 stands 2 times (1 more)"),
-        (at(BACKWARDS, 0, 5), ": elements is no permutation: element 5 stands 2 times (1 more)"),
+        (
+            at(BACKWARDS, 2, 0),
+            ": elements is no permutation: element 0 stands 2 times (1 more)",
+        ),
+        (
+            at(BACKWARDS, 0, 5),
+            ": elements is no permutation: element 5 stands 2 times (1 more)",
+        ),
         (at(BACKWARDS, 4, 7), ", elements: entry 4 is 7, outside 0..6"),
         (at(BACKWARDS, 4, -1), ", elements: entry 4 is -1, outside 0..6"),
         (BACKWARDS[1:], ", elements is int32 of shape (6,), must be int32 of shape (7,)"),
-        (BACKWARDS.astype("i8"), ", elements is int64 of shape (7,), must be int32 of shape (7,)"),
+        (
+            BACKWARDS.astype("i8"),
+            ", elements is int64 of shape (7,), must be int32 of shape (7,)",
+        ),
         (
             np.roll(BACKWARDS, 3),
             ", set 'nodes': the staging list of block 0 lacks point 0 (8 more)",
@@ -308,7 +332,10 @@ def test_findings_name_elements_not_places(backwards):
     colours = {"thread_colour": np.array([0, 1, 1, 0, 1, 0, 0], "u1")}
     local = {"cells->nodes": at(v.local["cells->nodes"], 1, 3)}
     for changes, finding in (
-        (colours, "elements 5 and 4 of block 0 have thread colour 1 and both write point 5"),
+        (
+            colours,
+            "elements 5 and 4 of block 0 have thread colour 1 and both write point 5",
+        ),
         ({"local": local}, "takes element 5 of block 0, column 0 to point 7, the map to 5"),
         (
             {"sorted_by_colour": True},
@@ -344,7 +371,9 @@ def test_compare_maps_takes_the_numbering_of_the_input(line, piece, monkeypatch)
 
 def test_a_wrong_plan_is_a_fault_of_meshprep(line):
     refuse_wrong(line)
-    with pytest.raises(ProofError, match=r"wrong in 1 places: loop 'line'.* block 0 has 3 "):
+    with pytest.raises(
+        ProofError, match=r"wrong in 1 places: loop 'line'.* block 0 has 3 "
+    ):
         refuse_wrong(with_variant(line, block_size=1))
     with pytest.raises(ProofError, match="'cells->nodes' of the plan is not in the mesh"):
         refuse_wrong(line, {})
@@ -362,7 +391,9 @@ def test_races_are_those_of_all_pairs(colours, places):
     colour[-2:] = 1
     users = {}
     for column in columns:
-        for place, c, element in zip(column.tolist(), colour.tolist(), range(400), strict=True):
+        for place, c, element in zip(
+            column.tolist(), colour.tolist(), range(400), strict=True
+        ):
             users.setdefault((place, c), set()).add(element)
     expected = {place for (place, _), elements in users.items() if len(elements) > 1}
     found = _races(columns, writer, colour, places)

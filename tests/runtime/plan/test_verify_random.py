@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import effort
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_files import at, random_plans, with_variant
@@ -46,7 +47,11 @@ def slow_is_right(loop_plan: LoopPlan, v: Variant) -> bool:
         ]
         s = v.staging[to_set]
         bounds = s.point_offset.tolist()
-        if bounds[0] != 0 or any(a > b for a, b in pairwise(bounds)) or bounds[-1] != s.points.size:
+        if (
+            bounds[0] != 0
+            or any(a > b for a, b in pairwise(bounds))
+            or bounds[-1] != s.points.size
+        ):
             return False
         lists = [s.points[a:b].tolist() for a, b in pairwise(bounds)]
         touched = [sorted(set().union(*(touch[e] for e in b))) for b in blocks]
@@ -77,10 +82,16 @@ def slow_is_right(loop_plan: LoopPlan, v: Variant) -> bool:
     return True
 
 
-ARRAYS = ("block_offset", "block_colour_offset", "block_order", "thread_colour", "thread_colours")
+ARRAYS = (
+    "block_offset",
+    "block_colour_offset",
+    "block_order",
+    "thread_colour",
+    "thread_colours",
+)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=effort.examples(150))
 @given(random_plans(), st.booleans(), st.data())
 def test_random_plans_and_random_breaks(slow, made, lists, data):
     sizes, tables, loop, block_size = made

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from airfoil import KERNELS
-from meshprep.distribute.job import SplitJob, run
-from meshprep.distribute.steps import SplitOptions
+from meshprep.distribute.job.run import SplitJob, run
+from meshprep.distribute.job.split import SplitOptions
 from meshprep.io import read
 from meshprep.loops.options import Options
 from meshprep.loops.requests import read_requests
@@ -38,7 +38,11 @@ def airfoil_parts(airfoil_file):
             made[increments] = airfoil_file.with_name(f"{increments}.parts.h5")
             requests = read_requests(KERNELS / "airfoil.toml")
             how, options = SplitOptions(increments=increments), Options(block_size=32)
-            run(SplitJob(airfoil_file, made[increments], (1, 2, 4, 7), requests, how, options))
+            run(
+                SplitJob(
+                    airfoil_file, made[increments], (1, 2, 4, 7), requests, how, options
+                )
+            )
         return made[increments]
 
     return make

@@ -3,8 +3,24 @@
 from meshprep_runtime import Access, Arg, Loop
 
 READ, WRITE, RW, INC = Access.READ, Access.WRITE, Access.RW, Access.INC
-EC, EN, BC, CN, CC = "edges->cells", "edges->nodes", "bedges->cells", "cells->nodes", "cells->cells"
-DIMS = {"q": 2, "res": 2, "qold": 2, "x": 1, "a": 1, "w": 1, "most": 1, "flag": 1, "near": 1}
+EC, EN, BC, CN, CC = (
+    "edges->cells",
+    "edges->nodes",
+    "bedges->cells",
+    "cells->nodes",
+    "cells->cells",
+)
+DIMS = {
+    "q": 2,
+    "res": 2,
+    "qold": 2,
+    "x": 1,
+    "a": 1,
+    "w": 1,
+    "most": 1,
+    "flag": 1,
+    "near": 1,
+}
 SETS = {"x": "nodes", "w": "edges"}
 # Component after component.
 SOA = {"q"}

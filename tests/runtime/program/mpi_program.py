@@ -10,7 +10,14 @@ import numpy as np
 import poisson_on_ranks
 from integer_loops import LOOPS
 from mpi4py import MPI
-from rank_programs import PROGRAM, extremes_on, on_one_rank, random_mesh, run_part, start_values
+from rank_programs import (
+    PROGRAM,
+    extremes_on,
+    on_one_rank,
+    random_mesh,
+    run_part,
+    start_values,
+)
 from slow_parts import World
 
 from airfoil import Airfoil
@@ -36,7 +43,9 @@ def integers(comm, variant):
     sizes, tables = random_mesh(rng, 20)
     values = start_values(rng, sizes)
     owner = {s: rng.integers(0, comm.size, n) for s, n in sizes.items()}
-    world = World(sizes, tables, list(LOOPS.values()), owner, comm.size, {"spread": "reverse"})
+    world = World(
+        sizes, tables, list(LOOPS.values()), owner, comm.size, {"spread": "reverse"}
+    )
     parts = [world.part(p, variant) for p in range(comm.size)]
     fetched, reduced, _ = run_part(parts, values, PROGRAM, "sequential", comm)
     expected, sums = on_one_rank(sizes, tables, values, PROGRAM)

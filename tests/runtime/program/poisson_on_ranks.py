@@ -89,7 +89,9 @@ def on_part(plan, x, form="zeroed"):
         values = plan.dat("nodes", values=prescribed(own))
         rows = np.flatnonzero(fixed.array)
         K = assemble(x=points)
-        matrix, right = zero_rows_and_columns(K, right, rows, values.array.reshape(-1)[rows])
+        matrix, right = zero_rows_and_columns(
+            K, right, rows, values.array.reshape(-1)[rows]
+        )
     else:
         assemble = PartAssembly(stiffness, plan, "stiffness", fixed=fixed)
         assemble(x=points)
@@ -107,13 +109,18 @@ def on_one_rank(mesh, form="zeroed"):
     plan = meshprep.prepare(mesh, [REQUEST]).plan
     order = plan.ordering["nodes"]
     x = order.apply(places(mesh))
-    matrix, right = Assembly(stiffness, plan["stiffness"], strategy="sequential")(x=x), load(x)
+    matrix, right = (
+        Assembly(stiffness, plan["stiffness"], strategy="sequential")(x=x),
+        load(x),
+    )
     fixed, number = np.flatnonzero(fixed_nodes(x)), order.new_to_old
     values = prescribed(x)[fixed] if form == "prescribed" else 0.0
     matrix, right = zero_rows_and_columns(matrix, right, fixed, values)
     found = cg(Product(matrix).__matmul__, right, Jacobi(matrix))
     made, shape = matrix.to_scipy().tocoo(), (len(x), len(x))
-    of_mesh = scipy.sparse.coo_array((made.data, (number[made.row], number[made.col])), shape)
+    of_mesh = scipy.sparse.coo_array(
+        (made.data, (number[made.row], number[made.col])), shape
+    )
     of_mesh = of_mesh.tocsr()
     of_mesh.sort_indices()
     loads, solution = np.zeros((2, len(x)))

@@ -32,16 +32,22 @@ def grid_mesh(side):
         ]
     )
     node = np.arange((side + 1) ** 2).reshape(side + 1, side + 1)
-    corners = np.stack([node[:-1, :-1].ravel(), node[:-1, 1:].ravel(), node[1:, 1:].ravel()], 1)
+    corners = np.stack(
+        [node[:-1, :-1].ravel(), node[:-1, 1:].ravel(), node[1:, 1:].ravel()], 1
+    )
     tables = {
         "edges->cells": edges,
         "edges->nodes": corners[edges[:, 1]][:, :2],
         "bedges->cells": cell[0][:, None],
         "cells->nodes": corners,
-        "cells->cells": np.stack([np.roll(cell, 1, 1).ravel(), np.roll(cell, 1, 0).ravel()], 1),
+        "cells->cells": np.stack(
+            [np.roll(cell, 1, 1).ravel(), np.roll(cell, 1, 0).ravel()], 1
+        ),
     }
     sizes = {"cells": n, "edges": len(edges), "bedges": side, "nodes": node.size}
-    return sizes, {m: SetMap(m, *m.split("->"), t.astype(np.int32)) for m, t in tables.items()}
+    return sizes, {
+        m: SetMap(m, *m.split("->"), t.astype(np.int32)) for m, t in tables.items()
+    }
 
 
 def full(loop):
@@ -60,7 +66,8 @@ def random_loops(rng, names):
         loop = LOOPS[KERNELS[name]]
         loop = full(loop) if rng.random() < 0.7 else loop
         args = (
-            replace(a, name=f"{a.name}@{n}" if a.is_global else other[a.name]) for a in loop.args
+            replace(a, name=f"{a.name}@{n}" if a.is_global else other[a.name])
+            for a in loop.args
         )
         made.append(replace(loop, args=tuple(args)))
     return made
@@ -68,7 +75,12 @@ def random_loops(rng, names):
 
 def fresh_globals(loops):
     start = {Access.INC: 0, Access.MIN: 10**12, Access.MAX: -(10**12)}
-    return {a.name: np.full(a.dim, start[a.access]) for p in loops for a in p.args if a.is_global}
+    return {
+        a.name: np.full(a.dim, start[a.access])
+        for p in loops
+        for a in p.args
+        if a.is_global
+    }
 
 
 def run_loop(loop, elements, tables, dats, reduced):
@@ -95,7 +107,9 @@ def run_eager(loops, sizes, maps, values):
 
 def same(found, expected):
     """Both the dats and the globals of two runs."""
-    return all(np.array_equal(a[n], b[n]) for a, b in zip(found, expected, strict=True) for n in b)
+    return all(
+        np.array_equal(a[n], b[n]) for a, b in zip(found, expected, strict=True) for n in b
+    )
 
 
 def owners(chain, rng, n_tiles, sets):
@@ -120,7 +134,10 @@ def slow_tile(loops, maps, set_of, own, written):
             elif a.access is not Access.READ:
                 table = maps[a.map].table
                 run |= {
-                    e for e in range(len(table)) for c in a.index if table[e, c] in need[a.name]
+                    e
+                    for e in range(len(table))
+                    for c in a.index
+                    if table[e, c] in need[a.name]
                 }
         for a in loop.args:
             if a.full:

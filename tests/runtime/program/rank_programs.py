@@ -16,6 +16,7 @@ from meshprep_runtime import (
 )
 from meshprep_runtime.kernel.bind import Slot
 from meshprep_runtime.program.part_loop import Reductions
+from meshprep_runtime.program.ranks import RankGroup
 
 KERNELS = {loop.name: kernel for kernel, loop in LOOPS.items()}
 PROGRAM = [*KERNELS, "flux", "update", "flux", "mark", "areas", "spread"]
@@ -29,7 +30,10 @@ def random_mesh(rng, cells):
     ends |= {"cells->cells": 2}
     tables = {
         m: np.array(
-            [rng.permutation(sizes[m.split("->")[1]])[:k] for _ in range(sizes[m.split("->")[0]])],
+            [
+                rng.permutation(sizes[m.split("->")[1]])[:k]
+                for _ in range(sizes[m.split("->")[0]])
+            ],
             np.int32,
         ).reshape(-1, k)
         for m, k in ends.items()
@@ -47,7 +51,9 @@ def start_values(rng, sizes):
 def call(loops, dats, name, kernel_globals):
     loop = LOOPS[KERNELS[name]]
     given = {a.name: dats[a.name] for a in loop.args if not a.is_global}
-    reduced = {a.name: np.arange(1, a.dim + 1) * kernel_globals for a in loop.args if a.is_global}
+    reduced = {
+        a.name: np.arange(1, a.dim + 1) * kernel_globals for a in loop.args if a.is_global
+    }
     loops[name](**given, **reduced)
     return {n: v.tolist() for n, v in reduced.items()}
 
@@ -75,7 +81,9 @@ def on_one_rank(sizes, tables, values, names):
         loop.name: LoopPlan(loop, sizes, {m: maps[m] for m in loop.maps}, {}, "")
         for loop in LOOPS.values()
     }
-    program = Program(type("Serial", (), {"sizes": sizes, "__getitem__": lambda s, n: loops[n]})())
+    program = Program(
+        type("Serial", (), {"sizes": sizes, "__getitem__": lambda s, n: loops[n]})()
+    )
     dats = {
         n: program.dat(
             SETS.get(n, "cells"),
@@ -89,7 +97,8 @@ def on_one_rank(sizes, tables, values, names):
     made = make_loops(program, names, "sequential")
     reduced = [call(made, dats, n, 7) for n in names]
     return {
-        n: (d.array.T if layout_of(n) == "soa" else d.array).tolist() for n, d in dats.items()
+        n: (d.array.T if layout_of(n) == "soa" else d.array).tolist()
+        for n, d in dats.items()
     }, reduced
 
 
@@ -167,7 +176,8 @@ def extremes_on(comm):
         for access, expected in numbers:
             for least in (0, 2, 6):
                 values = rng.choice(special[least:], (comm.size, 40)).astype(dtype)
-                reductions = Reductions(comm, [Slot("g", access, np.dtype(dtype), (40,), None)])
+                slots = [Slot("g", access, np.dtype(dtype), (40,), None)]
+                reductions = Reductions(RankGroup(comm, None, "test"), "extremes", slots)
                 found = values[comm.rank].copy()
                 reductions.begin([found])
                 reductions.start()

@@ -45,7 +45,9 @@ class World:
                 self.order[s] += [e for e in own if e in self.core[p][s]]
                 self.order[s] += [e for e in own if e not in self.core[p][s]]
         self.number = {s: {e: i for i, e in enumerate(o)} for s, o in self.order.items()}
-        self.copies = [{s: self._copies(p, s) for s in self.sizes} for p in range(self.parts)]
+        self.copies = [
+            {s: self._copies(p, s) for s in self.sizes} for p in range(self.parts)
+        ]
 
     def ends(self, name):
         return name.split("->")
@@ -65,7 +67,9 @@ class World:
             for e, row in enumerate(self.tables[m]):
                 if self.owner[a][e] != p and self.owner[b][row[c]] == p:
                     executed[a].add(e)
-        core = {s: {e for e in range(n) if self.owner[s][e] == p} for s, n in self.sizes.items()}
+        core = {
+            s: {e for e in range(n) if self.owner[s][e] == p} for s, n in self.sizes.items()
+        }
         reached = {s: set() for s in self.sizes}
         for m in used:
             a, b = self.ends(m)
@@ -123,7 +127,9 @@ class World:
         offset = np.cumsum([0, *(len(r) for r in found.values())])
         rows = [r for one in found.values() for r in one]
         return Messages(
-            np.array(list(found), np.int32), offset.astype(np.int64), np.array(rows, np.int32)
+            np.array(list(found), np.int32),
+            offset.astype(np.int64),
+            np.array(rows, np.int32),
         )
 
     def _partial_rows(self, q, m):
@@ -138,7 +144,10 @@ class World:
     def _map_part(self, p, m):
         b = self.ends(m)[1]
         mine, parts = self._partial_rows(p, m), range(self.parts)
-        send = {q: [g for g in self._partial_rows(q, m) if self.owner_of(b, g) == p] for q in parts}
+        send = {
+            q: [g for g in self._partial_rows(q, m) if self.owner_of(b, g) == p]
+            for q in parts
+        }
         receive = {q: [g for g in mine if self.owner_of(b, g) == q] for q in parts}
         return MapPart(self._messages(p, b, send), self._messages(p, b, receive))
 
@@ -148,7 +157,9 @@ class World:
         owned = int((self.owner[a] == p).sum())
         rows = self.local(p, a)[: owned + len(self.copies[p][a][0])]
         table = self.tables[m]
-        found = [[place[self.number[b][int(t)]] for t in table[self.order[a][g]]] for g in rows]
+        found = [
+            [place[self.number[b][int(t)]] for t in table[self.order[a][g]]] for g in rows
+        ]
         return np.array(found, np.int32).reshape(-1, table.shape[1])
 
     def set_part(self, p, s):
@@ -185,7 +196,9 @@ class World:
                 loop, own, (0, over.core, over.owned, n), self.block_size, slow_variant
             )
             rows = {s: of.size for s, of in sets.items()}
-            plan = LoopPlan(loop, sizes, own, {variant.name: variant}, variant.name, rows=rows)
+            plan = LoopPlan(
+                loop, sizes, own, {variant.name: variant}, variant.name, rows=rows
+            )
             plan = replace(plan, ranges=ranges_for(plan, (over.core, over.owned)))
             loops[loop.name] = LoopPart(plan, {variant.name: colours}, how)
         partial = {m: self._map_part(p, m) for m in self.partial}
@@ -196,7 +209,10 @@ def _variant(loop, maps, ends, block_size, slow_variant):
     """Blocks of each class on its own, one class after the other."""
     pieces = []
     for a, b in pairwise(ends):
-        rows = {m: SetMap(m, own.from_set, own.to_set, own.table[a:b]) for m, own in maps.items()}
+        rows = {
+            m: SetMap(m, own.from_set, own.to_set, own.table[a:b])
+            for m, own in maps.items()
+        }
         pieces.append(slow_variant(loop, rows, b - a, block_size, "cpu"))
     first = pieces[0]
     blocks = np.cumsum([0, *(v.n_blocks for v in pieces)])
@@ -217,7 +233,9 @@ def _variant(loop, maps, ends, block_size, slow_variant):
         thread_colour=np.concatenate([v.thread_colour for v in pieces]),
         thread_colours=np.concatenate([v.thread_colours for v in pieces]),
         staging=staging,
-        local={m: np.concatenate([v.local[m] for v in pieces], axis=1) for m in first.local},
+        local={
+            m: np.concatenate([v.local[m] for v in pieces], axis=1) for m in first.local
+        },
     ), ClassColours(int(colours[0]), int(colours[1]))
 
 

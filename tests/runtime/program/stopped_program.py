@@ -113,7 +113,9 @@ def program_of(kind):
 
 def finish(folder, steps, kind):
     """Run to the end, and keep the state."""
-    state = program_of(kind)(Plan.load(folder / "plan.h5"), folder / "run.h5", steps, every=0.0)
+    state = program_of(kind)(
+        Plan.load(folder / "plan.h5"), folder / "run.h5", steps, every=0.0
+    )
     (folder / "state.json").write_text(json.dumps(state))
 
 

@@ -24,5 +24,7 @@ def test_the_program_of_the_page(slow, tmp_path, monkeypatch, capsys):
     assert 0 < float(told[0]) < 1
     assert re.fullmatch(r"peak 0\.9\d{5}", told[1])
     assert told[2] == "True True"
-    said = re.findall(r"`(\d [a-z]+ \(.*?\) \d+)`", (DOCS / "solvers/chains.md").read_text())
+    said = re.findall(
+        r"`(\d [a-z]+ \(.*?\) \d+)`", (DOCS / "solvers/chains.md").read_text()
+    )
     assert told[3:] == said

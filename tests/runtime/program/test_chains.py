@@ -6,6 +6,7 @@ import time
 from contextlib import nullcontext
 from functools import partial
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -40,7 +41,9 @@ def calls_of(case, *names):
     return [case.loops[n].times.calls for n in names]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=effort.examples(15), deadline=None, suppress_health_check=list(HealthCheck)
+)
 @given(
     names=st.lists(st.sampled_from(sorted(KERNELS)), min_size=2, max_size=10),
     length=st.integers(1, 10),
@@ -115,10 +118,16 @@ def test_the_end_of_a_chain_runs_what_was_called_before_an_error(case):
 
 
 def test_mistakes_are_told_where_they_are_made(case):
-    with case.program.chain(), pytest.raises(MeshprepError, match="argument 'qold' is missing"):
+    with (
+        case.program.chain(),
+        pytest.raises(MeshprepError, match="argument 'qold' is missing"),
+    ):
         case.loops["update"](q=case.dats["q"])
     wrong = case.arguments("update") | {"res": case.dats["a"]}
-    with case.program.chain(), pytest.raises(MeshprepError, match="argument 'res' has shape"):
+    with (
+        case.program.chain(),
+        pytest.raises(MeshprepError, match="argument 'res' has shape"),
+    ):
         case.loops["update"](**wrong)
     assert calls_of(case, "update") == [0]
     with case.program.chain(), pytest.raises(MeshprepError, match="a chain is under way"):
@@ -146,8 +155,15 @@ def halves(slow):
 
 
 def test_constants_are_those_of_the_call(halves):
-    q, res = halves.dat("cells", 1, "i8", values=np.ones(6, np.int64)), halves.dat("cells", 1, "i8")
-    loop, factor, other = halves.loop(half, "half"), np.full(1, 3), halves.reduced(4, 1, "i8")
+    q, res = (
+        halves.dat("cells", 1, "i8", values=np.ones(6, np.int64)),
+        halves.dat("cells", 1, "i8"),
+    )
+    loop, factor, other = (
+        halves.loop(half, "half"),
+        np.full(1, 3),
+        halves.reduced(4, 1, "i8"),
+    )
     with halves.chain():
         loop(q=q, res=res, factor=factor)
         factor[0] = 1000
@@ -230,9 +246,13 @@ def test_lazy_is_eager_on_ranks(slow):
     owner = {s: rng.integers(0, 3, n) for s, n in sizes.items()}
     world = World(sizes, tables, list(LOOPS.values()), owner, 3)
     parts = [world.part(p, slow.variant) for p in range(3)]
-    names, values = ["areas", "update", "spread", "mark", "update"], start_values(rng, sizes)
+    names, values = (
+        ["areas", "update", "spread", "mark", "update"],
+        start_values(rng, sizes),
+    )
     ways = [
-        run_ranks(3, partial(eager_or_lazy, parts, values, names, length)) for length in (0, 2, 64)
+        run_ranks(3, partial(eager_or_lazy, parts, values, names, length))
+        for length in (0, 2, 64)
     ]
     for way in ways[1:]:
         for (dats, total), (expected, sums) in zip(way, ways[0], strict=True):
@@ -244,7 +264,8 @@ def test_lazy_is_eager_on_ranks(slow):
 
 def test_chains_on_a_gpu(halves, device, needs_gxx):
     q, res = (
-        halves.dat("cells", 1, "i8", values=device.array(np.full(6, n, np.int64))) for n in (2, 1)
+        halves.dat("cells", 1, "i8", values=device.array(np.full(6, n, np.int64)))
+        for n in (2, 1)
     )
     loop = halves.loop(half_on_gpu, "half")
     with halves.chain():
@@ -280,7 +301,10 @@ def test_a_global_is_set_to_what_its_dtype_holds():
 
 
 def test_a_copy_has_the_values_of_what_was_called_before(halves):
-    q, res = halves.dat("cells", 1, "i8", values=np.ones(6, np.int64)), halves.dat("cells", 1, "i8")
+    q, res = (
+        halves.dat("cells", 1, "i8", values=np.ones(6, np.int64)),
+        halves.dat("cells", 1, "i8"),
+    )
     loop = halves.loop(half, "half")
     with halves.chain():
         loop(q=q, res=res, factor=3)

@@ -12,7 +12,9 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "other", [(("old", "q"), "aos", (3, 2)), (("q", "old"), "soa", (2, 3))], ids=["order", "layout"]
+    "other",
+    [(("old", "q"), "aos", (3, 2)), (("q", "old"), "soa", (2, 3))],
+    ids=["order", "layout"],
 )
 def test_other_dats_are_refused(slow, path, other):
     """Dats go by the order in which they are made: others would get each other's values."""
@@ -35,7 +37,9 @@ def test_other_dats_are_refused(slow, path, other):
     expected = go_on(("q", "old"), "aos", (3, 2))
     assert path.exists()
     assert go_on(("q", "old"), "aos", (3, 2)) == expected
-    with pytest.raises(MeshprepError, match=r"call 1 is of loop 'swap', .* or other dats: remove"):
+    with pytest.raises(
+        MeshprepError, match=r"call 1 is of loop 'swap', .* or other dats: remove"
+    ):
         go_on(*other)
 
 
@@ -53,7 +57,9 @@ def change_by_touch(q, factor):
 
 
 @pytest.mark.parametrize(
-    "change", [change_by_values, change_by_another_array, change_by_touch], ids=lambda f: f.__name__
+    "change",
+    [change_by_values, change_by_another_array, change_by_touch],
+    ids=lambda f: f.__name__,
 )
 def test_what_the_program_changes_itself_is_changed_once(slow, path, change):
     """Between the entry of a checkpoint and the loop that meets the dat; another is never met."""
@@ -111,7 +117,9 @@ def grow_to(p, limit):
 def test_a_program_that_catches_exceptions_of_its_loops_goes_on_where_it_was(slow, path):
     """A loop that raised is not in a checkpoint: a new run would hand out the next one for it."""
     limit = Arg("limit", Access.READ, is_global=True)
-    plan = slow.plan({"cells": 3}, {}, [Loop("grow", "cells", (Arg("p", Access.RW), limit))])
+    plan = slow.plan(
+        {"cells": 3}, {}, [Loop("grow", "cells", (Arg("p", Access.RW), limit))]
+    )
 
     def steps(stop, checkpoint):
         program = Program(plan, checkpoint=checkpoint, every=0.0)

@@ -38,7 +38,10 @@ def test_the_column_of_figure_6_1():
     assert [values_saved(FIGURE, i) for i in range(18)] == COLUMN
     # update really reads adt, so that only save_soln is a best place
     real = [values_saved(REAL, i) for i in range(18)]
-    assert [n for n, loop in zip(real, ORDER, strict=False) if loop == "save_soln"] == [8, 8]
+    assert [n for n, loop in zip(real, ORDER, strict=False) if loop == "save_soln"] == [
+        8,
+        8,
+    ]
     assert [n for n, loop in zip(real, ORDER, strict=False) if loop == "update"] == [9] * 4
 
 

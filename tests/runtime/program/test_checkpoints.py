@@ -37,7 +37,7 @@ def test_a_checkpoint_waits_for_the_cheapest_call(plan, path, monkeypatch):
     program = Program(plan, checkpoint=path, every=0.0)
     q, res = program.dat("cells", 1, "i8"), program.dat("cells", 1, "i8")
     loop = program.loop(stopped_program.gather, "gather", strategy="sequential")
-    monkeypatch.setattr(checkpoints, "calls_to_wait", lambda *given: 3)
+    monkeypatch.setattr(checkpoints, "calls_to_wait", lambda *given, **named: 3)
     for _ in range(6):
         # it writes nothing, so that nothing is saved before there are two periods
         assert not path.exists()
@@ -108,7 +108,9 @@ def test_places_are_what_checkpoints_there_save(plan, path):
             call()
         with h5py.File(path) as saved:
             assert saved.attrs["entry"] == 3 + i
-            names = [["q", "res", "old", "some"][k] for k in sorted(map(int, saved["dats"]))]
+            names = [
+                ["q", "res", "old", "some"][k] for k in sorted(map(int, saved["dats"]))
+            ]
             nbytes = sum(data.size * data.dtype.itemsize for data in saved["dats"].values())
         assert place == (i, ["gather", "take", "gather"][i], tuple(names), nbytes)
         found.append(nbytes // (8 * n))
@@ -121,7 +123,9 @@ def test_places_of_what_is_no_period(plan, path):
     with program.chain(2), pytest.raises(MeshprepError, match="outside of it"):
         program.checkpoint_places(calls[0])
     with pytest.raises(MeshprepError, match="'q' cannot be saved in a checkpoint"):
-        program.checkpoint_places(partial(calls[0], q=np.zeros(plan.sizes["cells"], np.int64)))
+        program.checkpoint_places(
+            partial(calls[0], q=np.zeros(plan.sizes["cells"], np.int64))
+        )
     with pytest.raises(MeshprepError, match="no loop of this program was called"):
         Program(plan).checkpoint_places(calls[0])
 
@@ -151,7 +155,9 @@ def test_the_older_one_is_taken_when_the_newest_is_damaged(plan, path):
     assert run(plan, path, 12, every=0.0) == run(plan, None, 12)
     for one in (path, older(path)):
         one.write_bytes(bytes(content))
-    with pytest.raises(MeshprepError, match=r"run\.h5: no checkpoint, or damaged: remove it"):
+    with pytest.raises(
+        MeshprepError, match=r"run\.h5: no checkpoint, or damaged: remove it"
+    ):
         Program(plan, checkpoint=path)
     path.write_bytes(b"meshprep-checkpoint 9\n".ljust(512, b"\0"))
     with pytest.raises(MeshprepError, match="a checkpoint of another version"):
@@ -181,7 +187,9 @@ def test_what_cannot_be_saved(plan, path):
     program = Program(plan, checkpoint=path)
     q, res = program.dat("cells", 1, "i8"), np.zeros(12, np.int64)
     loop = program.loop(stopped_program.gather, "gather", strategy="sequential")
-    with pytest.raises(MeshprepError, match="argument 'res' cannot be saved in a checkpoint"):
+    with pytest.raises(
+        MeshprepError, match="argument 'res' cannot be saved in a checkpoint"
+    ):
         loop(q=q, res=res)
 
 
@@ -240,7 +248,7 @@ for limit in range(0, 8000, 200):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert sorted(p.name for p in path.parent.iterdir()) == ["plan.h5", "run.h5"]
-    assert generations.read(path).dats[0][-1] == 999
+    assert generations.read_checkpoint(path).dats[0][-1] == 999
 
 
 def test_what_tiles_drop_is_not_saved_and_what_is_zero_takes_no_room(plan, path):
@@ -252,7 +260,9 @@ def test_what_tiles_drop_is_not_saved_and_what_is_zero_takes_no_room(plan, path)
         assert not saved["dats/1"][:].any()
         names = [name.rpartition(" ")[0] for name in json.loads(saved.attrs["loops"])]
         assert names == ["gather...take, 2 loops in tiles", "take"]
-    with pytest.raises(MeshprepError, match=r"'gather', in the checkpoint it is 'gather\.\.\.take"):
+    with pytest.raises(
+        MeshprepError, match=r"'gather', in the checkpoint it is 'gather\.\.\.take"
+    ):
         run_chain("loops", plan, path, 6)
 
 
@@ -268,7 +278,9 @@ def test_what_was_dropped_has_no_values_after_a_restart_either(plan, path, monke
             program.checkpoint_here()
         for _ in range(3):
             loops[0](q=q, res=res)
-        with pytest.raises(MeshprepError, match="its values were dropped at the end of a chain"):
+        with pytest.raises(
+            MeshprepError, match="its values were dropped at the end of a chain"
+        ):
             old.values()
         # nobody met it before the window was over
         with h5py.File(path) as saved:
@@ -322,7 +334,9 @@ def test_no_checkpoint_is_promised_after_a_loop_that_raised(path):
     step = Step("makes 1", {0: True}, frozenset(), own, own, True, [])
     with pytest.raises(ZeroDivisionError):
         made.run(step, lambda: 1 // 0)
-    with pytest.raises(MeshprepError, match="no checkpoint can begin after a loop that raised"):
+    with pytest.raises(
+        MeshprepError, match="no checkpoint can begin after a loop that raised"
+    ):
         made.here()
     made.run(step, lambda: None)
     assert not path.exists()
@@ -332,7 +346,9 @@ def test_dats_that_a_checkpoint_could_not_tell_apart_are_refused(plan, path):
     program, values = Program(plan, checkpoint=path), np.zeros(2 * plan.sizes["cells"])
     dat = program.dat("cells", values=values[: plan.sizes["cells"]])
     program.dat("cells", values=values[plan.sizes["cells"] :])
-    with pytest.raises(MeshprepError, match="its values share memory with another dat: pass a"):
+    with pytest.raises(
+        MeshprepError, match="its values share memory with another dat: pass a"
+    ):
         program.dat("cells", values=dat.array[::1])
 
 
@@ -374,7 +390,9 @@ def test_what_checkpoints_cost_when_none_is_due(plan, path):
     sys.setprofile(lambda frame, event, _: called.update([event]))
     try:
         for _ in range(100):
-            step = own.steps.of_loop(loop.loop, stopped_program.gather, {"q": q, "res": res})
+            step = own.steps.of_loop(
+                loop.loop, stopped_program.gather, {"q": q, "res": res}
+            )
             own.run(step, lambda: None)
     finally:
         sys.setprofile(None)

@@ -75,7 +75,9 @@ def test_stopped_ranks_end_as_if_they_had_not_stopped(parts, path, ranks):
     for stop in (2, 5):
         on_ranks(parts(ranks), path, stop=stop)
     assert on_ranks(parts(ranks), path) == expected
-    own = [path] if ranks == 1 else [path.with_name(f"run.h5.rank{r}") for r in range(ranks)]
+    own = (
+        [path] if ranks == 1 else [path.with_name(f"run.h5.rank{r}") for r in range(ranks)]
+    )
     assert sorted(path.parent.glob("run.h5*")) == sorted([*own, *map(older, own)])
 
 
@@ -104,7 +106,9 @@ def test_ranks_that_wait_go_on_wherever_one_was_killed(parts, path, monkeypatch)
 
 
 def test_tiles_are_refused_on_ranks(parts):
-    with pytest.raises(MeshprepError, match="a program on ranks has no tiles: leave tile_size"):
+    with pytest.raises(
+        MeshprepError, match="a program on ranks has no tiles: leave tile_size"
+    ):
         on_ranks(parts(2), None, FEW, kind="tiles")
 
 
@@ -116,7 +120,9 @@ def test_ranks_go_on_together_from_what_all_have(parts, path):
     assert on_ranks(parts(2), path) == expected
     for one in (other, older(other)):
         one.write_bytes(b"no checkpoint")
-    with pytest.raises(DistributedError, match=r"rank 1 of 2: .*rank1: no checkpoint, or damaged"):
+    with pytest.raises(
+        DistributedError, match=r"rank 1 of 2: .*rank1: no checkpoint, or damaged"
+    ):
         on_ranks(parts(2), path)
     other.unlink()
     older(other).unlink()
@@ -178,7 +184,7 @@ def test_a_checkpoint_of_one_rank_is_not_one_of_several(parts, path):
 def test_a_disk_that_is_full_on_one_rank(parts, path, monkeypatch):
     on_ranks(parts(2), path, stop=3)
     expected = on_ranks(parts(2), None)
-    write = generations.write
+    write = generations.write_checkpoint
 
     def full(staged, *given):
         if "rank1" in staged.name:
@@ -186,7 +192,7 @@ def test_a_disk_that_is_full_on_one_rank(parts, path, monkeypatch):
         write(staged, *given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(generations, "write", full)
+        patch.setattr(generations, "write_checkpoint", full)
         (told,) = refusals(parts(2), path, every=0.0)
     assert told.startswith("rank 1 of 2: ")
     assert "No space left on device" in told

@@ -126,7 +126,9 @@ def test_messages_that_are_too_long():
         else:
             comm.Irecv(np.zeros(2), 1).Wait()
 
-    with pytest.raises(DistributedError, match="a message of 24 bytes came where 16 were awaited"):
+    with pytest.raises(
+        DistributedError, match="a message of 24 bytes came where 16 were awaited"
+    ):
         run_ranks(2, main)
 
 

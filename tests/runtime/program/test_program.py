@@ -2,6 +2,7 @@
 
 import json
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -39,7 +40,9 @@ def test_a_program_runs_what_bare_loops_run(plan):
         loop(q=q, res=res, total=total)
     theirs, expected = np.zeros((20, 1)), np.zeros(1)
     for _ in range(3):
-        ParLoop(flux, plan["flux"], strategy="sequential")(q=values, res=theirs, total=expected)
+        ParLoop(flux, plan["flux"], strategy="sequential")(
+            q=values, res=theirs, total=expected
+        )
     assert res.values().shape == (20,)  # zeros of one number an element
     np.testing.assert_array_equal(res.values(), theirs[:, 0])
     assert total == expected
@@ -70,7 +73,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort.examples(60), deadline=None)
 @given(steps=st.lists(STEPS, max_size=12))
 def test_calls_again_see_what_the_dats_are_now(steps, slow):
     grid = slow.quads(5, 4)
@@ -92,7 +95,12 @@ def test_calls_again_see_what_the_dats_are_now(steps, slow):
             to, scale, reduced = more
             if to == at:
                 continue
-            args = {"q": dats[at], "res": dats[to], "scale": scale, "total": totals[reduced]}
+            args = {
+                "q": dats[at],
+                "res": dats[to],
+                "scale": scale,
+                "total": totals[reduced],
+            }
             if what == "call":
                 loop(**args)
             else:
@@ -101,7 +109,9 @@ def test_calls_again_see_what_the_dats_are_now(steps, slow):
             np.add.at(values[to], left, scale * values[at][right])
             np.add.at(values[to], right, scale * values[at][left])
             expected[reduced] += values[at][left].sum()
-    assert loop.times.calls == sum(s[0] in ("call", "queue") and s[1] != s[2] for s in steps)
+    assert loop.times.calls == sum(
+        s[0] in ("call", "queue") and s[1] != s[2] for s in steps
+    )
     for dat, wanted in zip(dats, values, strict=True):
         np.testing.assert_array_equal(dat.values(), wanted)
     assert [totals[0][0], totals[1].value[0]] == expected
@@ -197,8 +207,14 @@ def test_loops_make_what_they_write_stale(plan):
         ({"dtype": ">f8"}, "dtype '>f8' is unknown"),
         ({"dim": 0}, "dim is 0, must be a whole number from 1"),
         ({"values": [1.0]}, "values is a list, must be an array"),
-        ({"values": np.zeros((3, 1))}, r"has values of shape \(3, 1\) and dtype float64, must be"),
-        ({"values": np.zeros((20, 1), "f4")}, "must be .* of float64; .* give dim=1, dtype='f4'$"),
+        (
+            {"values": np.zeros((3, 1))},
+            r"has values of shape \(3, 1\) and dtype float64, must be",
+        ),
+        (
+            {"values": np.zeros((20, 1), "f4")},
+            "must be .* of float64; .* give dim=1, dtype='f4'$",
+        ),
         ({"values": np.zeros((20, 4))}, "; for these give dim=4, dtype='f8'$"),
         ({"values": np.zeros((20, 4)), "layout": "soa"}, "of float64$"),
     ],
@@ -226,7 +242,9 @@ def test_calls_that_do_not_fit(plan):
 def test_on_a_gpu(plan, device, needs_gxx):
     program = Program(plan)
     values = np.random.default_rng(0).random((20, 1))
-    q, res = (program.dat("cells", values=device.array(v)) for v in (values, np.zeros((20, 1))))
+    q, res = (
+        program.dat("cells", values=device.array(v)) for v in (values, np.zeros((20, 1)))
+    )
     expected = np.zeros((20, 1))
     loop = program.loop(flux, "flux")
     for _ in range(2):

@@ -14,7 +14,9 @@ from meshprep_runtime.program import fields
 def test_fields_by_the_numbers_of_the_mesh(airfoil_parts, tmp_path):
     """Written by four ranks, read by seven and by one; fetched on one."""
     path = tmp_path / "fields.h5"
-    cells = np.arange(parts_table(airfoil_parts("exec"), 4).description["sets"]["cells"] * 2.0)
+    cells = np.arange(
+        parts_table(airfoil_parts("exec"), 4).description["sets"]["cells"] * 2.0
+    )
     cells = cells.reshape(-1, 2)
 
     def write(comm):
@@ -23,7 +25,9 @@ def test_fields_by_the_numbers_of_the_mesh(airfoil_parts, tmp_path):
         q = plan.dat("cells", 2, values=cells[plan.numbers("cells")])
         own = np.ascontiguousarray(cells[plan.numbers("cells")].T)
         soa = plan.dat("cells", 2, values=own, layout="soa")
-        ids = plan.dat("nodes", 1, "i4", values=np.arange(n, dtype="i4")[plan.numbers("nodes")])
+        ids = plan.dat(
+            "nodes", 1, "i4", values=np.arange(n, dtype="i4")[plan.numbers("nodes")]
+        )
         plan.write_fields(path, {"q": q, "ids": ids, "soa": soa})
         told = refused(comm, lambda _: plan.write_fields(path, {"q": q}))
         return plan.fetch(q, root=1), told
@@ -63,7 +67,9 @@ def test_fields_come_from_any_dataset(airfoil_parts, tmp_path, monkeypatch):
     with h5py.File(path, "w", userblock_size=512) as file:
         n = parts_table(airfoil_parts("exec"), 4).description["sets"]["cells"]
         file["whole"] = np.arange(float(n))
-        file.create_dataset("chunks", data=np.arange(float(n)), chunks=(5,), compression="gzip")
+        file.create_dataset(
+            "chunks", data=np.arange(float(n)), chunks=(5,), compression="gzip"
+        )
         file.create_group("group")
 
     def read_them(comm):
@@ -74,7 +80,9 @@ def test_fields_come_from_any_dataset(airfoil_parts, tmp_path, monkeypatch):
             np.testing.assert_array_equal(q.values(), plan.numbers("cells"))
         return refused(comm, lambda _: plan.read_fields(path, {"group": q}))
 
-    assert all("'group' is a group, must be a dataset" in told for told in run_ranks(4, read_them))
+    assert all(
+        "'group' is a group, must be a dataset" in told for told in run_ranks(4, read_them)
+    )
 
 
 def test_a_disk_that_is_full(airfoil_parts, tmp_path, monkeypatch):
@@ -90,7 +98,7 @@ def test_a_disk_that_is_full(airfoil_parts, tmp_path, monkeypatch):
         return refused(comm, lambda _: plan.write_fields(path, {"q": dat}))
 
     monkeypatch.setattr(fields, "ELEMENTS_AT_ONCE", 100)
-    monkeypatch.setattr(fields, "_put", full)
+    monkeypatch.setattr(fields, "_write_run", full)
     told = run_ranks(4, main)
     assert set(told) == {"rank 0 of 4: OSError: [Errno 28] No space left on device"}
     assert not path.exists()

@@ -1,5 +1,6 @@
 """Loops on ranks of one process: whole numbers bit-equal to one rank, whatever the owners."""
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,14 +17,15 @@ from rank_programs import (
 )
 from slow_parts import World
 
-from meshprep.distribute import halos
-from meshprep.distribute.increments import batch_figures, split_figures
-from meshprep.distribute.steps import SplitOptions, split_by_owners
+from meshprep.distribute.build.figures import batch_figures, split_figures
+from meshprep.distribute.halos import ghosts as halos
+from meshprep.distribute.job.split import SplitOptions, split_by_owners
 from meshprep.distribute.subject import SplitSubject
 from meshprep.loops.options import Options
 from meshprep.loops.requests import LoopSpec
 from meshprep_runtime import DistributedPlan, Loop, Program, SetMap, run_ranks
 from meshprep_runtime.program import classes
+from meshprep_runtime.program.ranks import HEAD
 
 
 def compare(seed, cells, parts, names, slow, strategy="sequential", device=None, **options):
@@ -47,13 +49,21 @@ def _small_pieces(monkeypatch):
 
 
 @pytest.mark.parametrize("strategy", ["auto", "sequential", "hierarchical"])
-@pytest.mark.parametrize("parts", [1, 2, 3, 9])
+@pytest.mark.parametrize("parts", effort.first([3, 1, 2, 9]))
 def test_all_loops(slow, parts, strategy):
     compare(parts, 20, parts, PROGRAM, slow, strategy)
     compare(
-        parts, 20, parts, PROGRAM, slow, strategy, increments=dict.fromkeys(REVERSIBLE, "reverse")
+        parts,
+        20,
+        parts,
+        PROGRAM,
+        slow,
+        strategy,
+        increments=dict.fromkeys(REVERSIBLE, "reverse"),
     )
-    compare(parts, 20, parts, PROGRAM, slow, strategy, partial=("bedges->cells", "edges->nodes"))
+    compare(
+        parts, 20, parts, PROGRAM, slow, strategy, partial=("bedges->cells", "edges->nodes")
+    )
 
 
 def test_more_ranks_than_elements(slow):
@@ -80,7 +90,7 @@ def split_mesh(parts, loops, increments):
 
 
 @pytest.mark.parametrize("increments", ["exec", "reverse", "auto"])
-@pytest.mark.parametrize("parts", [2, 5])
+@pytest.mark.parametrize("parts", effort.first([5, 2]))
 def test_parts_that_split_makes(parts, increments):
     # what it writes cannot be sent back
     left_out = {"mark"} if increments == "reverse" else set()
@@ -105,7 +115,9 @@ def twice(a1, a2, near1, near2):
 
 # A dat that is read directly and through a map, and one that is added to by two arguments.
 MORE = {
-    both: Loop("both", "cells", (dat("q", READ), dat("q", READ, CC, 1), dat("near", INC, CC, 0))),
+    both: Loop(
+        "both", "cells", (dat("q", READ), dat("q", READ, CC, 1), dat("near", INC, CC, 0))
+    ),
     twice: Loop(
         "twice",
         "cells",
@@ -117,10 +129,12 @@ MORE = {
 @pytest.mark.parametrize("increments", ["exec", "reverse"])
 @pytest.mark.parametrize("partial", [0, 10])
 def test_a_call_sends_what_the_figures_of_a_split_say(increments, partial, monkeypatch):
-    """Every dat has changed since; a message begins with eight bytes more."""
+    """Every dat has changed since; a message begins with a head."""
     monkeypatch.setattr(halos, "PARTIAL", partial)
     loops = {**LOOPS, **MORE}
-    kernels = {loop.name: k for k, loop in loops.items() if (k, increments) != (mark, "reverse")}
+    kernels = {
+        loop.name: k for k, loop in loops.items() if (k, increments) != (mark, "reverse")
+    }
     builder, values, _ = split_mesh(3, [loops[k] for k in kernels.values()], increments)
     parts = [builder.build(p) for p in range(3)]
 
@@ -137,7 +151,9 @@ def test_a_call_sends_what_the_figures_of_a_split_say(increments, partial, monke
             for one in dats.values():
                 one.fresh.clear()
             loop = program.loop(kernel, name, strategy="sequential")
-            loop(**dats, **{n: np.zeros(a.dim, "i8") for n, a in args.items() if a.is_global})
+            loop(
+                **dats, **{n: np.zeros(a.dim, "i8") for n, a in args.items() if a.is_global}
+            )
             sent[name] = loop.times.messages, loop.times.sent_bytes
         return sent
 
@@ -145,10 +161,11 @@ def test_a_call_sends_what_the_figures_of_a_split_say(increments, partial, monke
     said = split_figures([batch_figures(builder.batch(range(3)))])["loops"]
     for name in kernels:
         messages, total = np.sum([one[name] for one in found], axis=0).tolist()
-        assert total - 8 * messages == said[name]["bytes"], name
+        assert total - HEAD * messages == said[name]["bytes"], name
 
 
-@pytest.mark.parametrize("increments", ["exec", pytest.param("reverse", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("increments", ["exec", "reverse"])
 def test_dats_on_a_gpu(slow, device, needs_gxx, increments):
     """Ranks 0 and 2 have theirs on a GPU, rank 1 on the host; partial lists, too."""
     names = ["flux", "update", "flux", "mark", "spread", "flux"]
@@ -157,7 +174,9 @@ def test_dats_on_a_gpu(slow, device, needs_gxx, increments):
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=effort.examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     st.integers(0, 2**32 - 1),
@@ -165,7 +184,9 @@ def test_dats_on_a_gpu(slow, device, needs_gxx, increments):
     st.integers(1, 6),
     st.lists(st.sampled_from(list(KERNELS)), min_size=1, max_size=8),
     st.sets(st.sampled_from(REVERSIBLE)),
-    st.sets(st.sampled_from(["edges->cells", "edges->nodes", "bedges->cells", "cells->nodes"])),
+    st.sets(
+        st.sampled_from(["edges->cells", "edges->nodes", "bedges->cells", "cells->nodes"])
+    ),
     st.sampled_from(["auto", "sequential", "hierarchical"]),
 )
 def test_any_program(slow, seed, cells, parts, names, back, partial, strategy):

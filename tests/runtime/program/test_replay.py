@@ -3,6 +3,7 @@
 import copy
 from functools import partial
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -44,7 +45,9 @@ class Case:
         }
         self.reduced = self.program.reduced([5, 6], 2, "i8")
         self.globals = {n: np.arange(dim) for n, dim in GLOBALS.items()}
-        self.loops = {n: self.program.loop(k, n, strategy="sequential") for n, k in KERNELS.items()}
+        self.loops = {
+            n: self.program.loop(k, n, strategy="sequential") for n, k in KERNELS.items()
+        }
 
     def call(self, name):
         args = LOOPS[KERNELS[name]].args
@@ -85,7 +88,7 @@ BETWEEN = (None, None, None, change, another_array, swap, another_global, reset)
 NAMES = st.lists(st.sampled_from(sorted(KERNELS)), min_size=1, max_size=6)
 
 
-@settings(max_examples=20)
+@settings(max_examples=effort.examples(20))
 @given(names=NAMES, between=st.lists(st.sampled_from(BETWEEN), min_size=14, max_size=14))
 def test_replays_are_the_same_calls(plan, names, between):
     called, replayed = Case(plan), Case(plan)
@@ -97,7 +100,9 @@ def test_replays_are_the_same_calls(plan, names, between):
         for case in (called, replayed) if what else ():
             what(case)
         assert replayed.state() == called.state()
-    calls = [{n: loop.times.calls for n, loop in c.loops.items()} for c in (called, replayed)]
+    calls = [
+        {n: loop.times.calls for n, loop in c.loops.items()} for c in (called, replayed)
+    ]
     assert calls[0] == calls[1]
 
 
@@ -152,7 +157,9 @@ def test_loops_that_take_long_are_called(plan, monkeypatch):
     again, ran = warm(case), []
     run = case.loops["update"].runner.on_host
     monkeypatch.setattr(
-        case.loops["update"].runner, "on_host", lambda *given: (ran.append(1), run(*given))
+        case.loops["update"].runner,
+        "on_host",
+        lambda *given, **named: (ran.append(1), run(*given, **named)),
     )
     again()
     for _ in range(LOOKS[0] + 1):
@@ -207,7 +214,9 @@ def test_a_kernel_that_fails(slow):
     """What it raises arrives; dats count as changed, loops after it have not run."""
     grid = slow.quads(3, 2)
     one = Loop("one", "cells", (Arg("u", Access.RW, 1, "i8"),))
-    two = Loop("two", "cells", (Arg("u", Access.READ, 1, "i8"), Arg("v", Access.RW, 1, "i8")))
+    two = Loop(
+        "two", "cells", (Arg("u", Access.READ, 1, "i8"), Arg("v", Access.RW, 1, "i8"))
+    )
     program = Program(slow.plan(grid.sizes, grid.tables, [one, two], (4,)))
     u, v = (program.dat("cells", dtype="i8") for _ in range(2))
 
@@ -256,7 +265,10 @@ class Other:
 def test_arrays_of_others_are_looked_at_in_every_call(plan):
     case = Case(plan)
     other = Other(case.dats["qold"].values().copy())
-    given = {n: case.dats[n] for n in ("q", "res", "a")} | {"total": case.reduced, "qold": other}
+    given = {n: case.dats[n] for n in ("q", "res", "a")} | {
+        "total": case.reduced,
+        "qold": other,
+    }
     again = case.program.replay(lambda: case.loops["update"](**given))
     for _ in range(LOOKS[0] + 1):
         again()
@@ -296,8 +308,14 @@ def test_on_ranks_all_are_called(slow):
 @pytest.mark.parametrize(
     ("period", "said"),
     [
-        (lambda case: None, "no loop of this program was called: give a function that calls it"),
-        (lambda case: case.loops["mark"](q=case.dats["q"]), "no argument 'flag'|needs 'flag'|flag"),
+        (
+            lambda case: None,
+            "no loop of this program was called: give a function that calls it",
+        ),
+        (
+            lambda case: case.loops["mark"](q=case.dats["q"]),
+            "no argument 'flag'|needs 'flag'|flag",
+        ),
     ],
 )
 def test_refused(plan, period, said):

@@ -90,7 +90,9 @@ def test_dropped_and_zero_dats_change_nothing_else(flow, eager):
     assert run.tiles.n_tiles == 6
     assert set(run.tiles.copies) == {"q"}
     assert flow.result(flow.res) == eager.result(eager.res)
-    with pytest.raises(MeshprepError, match="its values were dropped at the end of a chain"):
+    with pytest.raises(
+        MeshprepError, match="its values were dropped at the end of a chain"
+    ):
         flow.old.values()
     flow.step()
     eager.step()
@@ -105,14 +107,18 @@ def test_tiles_that_store_a_dat_again_bring_it_back(flow, eager):
 
 def test_what_is_not_zero_is_told(flow):
     flow.res.values(write=True)[3] = 1
-    with pytest.raises(MeshprepError, match="dat 'res' is declared zero, but is not zero before"):
+    with pytest.raises(
+        MeshprepError, match="dat 'res' is declared zero, but is not zero before"
+    ):
         flow.run(flow.tiled(zero=[flow.res]))
     chain = flow.program.chain(3, tile_size=6, zero=[flow.res])
     flow.res.values(write=True)[3] = 0
     with chain:
         flow.gather(q=flow.q, res=flow.res)
         flow.gather(q=flow.q, res=flow.res)
-        with pytest.raises(MeshprepError, match="'res' is declared zero, but is not zero after"):
+        with pytest.raises(
+            MeshprepError, match="'res' is declared zero, but is not zero after"
+        ):
             flow.gather(q=flow.q, res=flow.res)
 
 
@@ -152,7 +158,10 @@ def test_another_dat_makes_another_schedule(flow):
 )
 def test_options_that_are_refused(flow, options, said):
     flow.other = flow.program.dat("cells", 1, "i8")
-    made = {n: [getattr(flow, d) for d in v] if n != "tile_size" else v for n, v in options.items()}
+    made = {
+        n: [getattr(flow, d) for d in v] if n != "tile_size" else v
+        for n, v in options.items()
+    }
 
     def run():
         flow.run(flow.program.chain(4, **{"tile_size": 6} | made))
@@ -174,8 +183,12 @@ def test_arguments_that_are_refused(flow):
             MeshprepError, match="tiles need dats and reduced globals of the program"
         ):
             flow.gather(q=flow.q, res=np.zeros(30, np.int64))
-        on_gpu = flow.program.dat("cells", 1, "i8", values=EmulatedDevice().array(np.arange(30)))
-        with pytest.raises(MeshprepError, match="tiles run on the host, but 'q' is on a GPU"):
+        on_gpu = flow.program.dat(
+            "cells", 1, "i8", values=EmulatedDevice().array(np.arange(30))
+        )
+        with pytest.raises(
+            MeshprepError, match="tiles run on the host, but 'q' is on a GPU"
+        ):
             flow.gather(q=on_gpu, res=flow.res)
     twin = flow.program.dat("cells", 1, "i8", values=flow.q.array)
 
@@ -197,7 +210,11 @@ def test_other_arrays_for_dats_between_runs(flow, slow):
     n = len(flow.q.array)
     fixed = np.zeros((n, 1), np.int64)
     fixed.flags.writeable = False
-    wrong = (np.zeros((n, 3), np.int64)[:, :1], np.zeros((3, 1), np.int64), np.zeros((n, 1)))
+    wrong = (
+        np.zeros((n, 3), np.int64)[:, :1],
+        np.zeros((3, 1), np.int64),
+        np.zeros((n, 1)),
+    )
     for array in (*wrong, fixed, [1]):
         with pytest.raises(MeshprepError, match="another array for it"):
             flow.old.array = array

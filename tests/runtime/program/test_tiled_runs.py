@@ -2,6 +2,7 @@
 
 import re
 
+import effort
 import numpy as np
 import pytest
 from random_chains import Case, full, grid_mesh
@@ -33,7 +34,7 @@ def expected():
     return eager.result()
 
 
-@pytest.mark.parametrize("size", [1, 7, 36])
+@pytest.mark.parametrize("size", effort.first([7, 1, 36]))
 def test_tiles_give_what_loops_give(expected, size):
     case = TiledCase()
     with case.program.chain(len(NAMES), tile_size=size) as chain:
@@ -90,7 +91,9 @@ def test_reductions_start_from_what_the_program_gave(slow, cells):
     loops = [loop("lowest", Access.MIN), loop("highest", Access.MAX)]
     program = Program(slow.plan({"cells": cells}, {}, loops, ()))
     v = program.dat("cells", 1, "i8", values=np.arange(7, 7 + cells))
-    low, high = (program.loop(k, k.__name__, strategy="sequential") for k in (lowest, highest))
+    low, high = (
+        program.loop(k, k.__name__, strategy="sequential") for k in (lowest, highest)
+    )
     one, other, third = program.reduced(50), program.reduced(90), program.reduced(3)
     with program.chain(5, tile_size=2):
         low(v=v, g=one)

@@ -1,5 +1,6 @@
 """Tiles of a chain: what they run and copy, beside plain Python; nothing else is ever read."""
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -34,7 +35,9 @@ from meshprep_runtime.program.chains.tiles import Kept
 
 POISON = -(10**9)
 COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
-FAST = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+FAST = settings(
+    max_examples=effort.examples(40), deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 def overlapped(chain, part, kept=None):
@@ -96,12 +99,16 @@ def test_tiles_give_what_loops_give(names, seed, n_tiles, grid):
     part = owners(chain, rng, n_tiles, chain.owned_sets())
     tiles = overlapped(chain, part)
     for t in range(tiles.n_tiles):
-        own = {s: np.flatnonzero(part[s] == t).tolist() if s in part else [] for s in chain.sizes}
+        own = {
+            s: np.flatnonzero(part[s] == t).tolist() if s in part else []
+            for s in chain.sizes
+        }
         runs, copies = slow_tile(loops, maps, chain.dats, own, chain.written)
         for loop, run, expected in zip(loops, tiles.runs, runs, strict=True):
             assert sorted(held(tiles, loop.over, t)[of_tile(run, t)]) == expected
         found = {
-            d: sorted(held(tiles, chain.dats[d], t)[of_tile(s, t)]) for d, s in tiles.copies.items()
+            d: sorted(held(tiles, chain.dats[d], t)[of_tile(s, t)])
+            for d, s in tiles.copies.items()
         }
         assert {d: e for d, e in found.items() if e} == copies
     values = start_values(rng, sizes)
@@ -134,7 +141,9 @@ def test_what_is_dropped_must_be_written_before_it_is_read():
     part = tile_owners(chain, [LoopPlan(two_updates()[2], sizes, {}, {}, "")], 4)
     kept = overlapped(chain, part, Kept(frozenset({"a"})))
     assert kept.redundancy(sizes) <= overlapped(chain, part).redundancy(sizes)
-    with pytest.raises(MeshprepError, match="dat 'res' cannot be dropped at the end of the chain"):
+    with pytest.raises(
+        MeshprepError, match="dat 'res' cannot be dropped at the end of the chain"
+    ):
         overlapped(chain, part, Kept(frozenset({"res"})))
 
 
@@ -176,7 +185,9 @@ def test_tiles_that_fit_into_cache(monkeypatch):
 
 def test_tiles_start_from_blocks_of_the_loop_that_writes_through_maps(slow):
     grid = slow.quads(6, 5)
-    gather = Loop("gather", "edges", (Arg("r", Access.INC, 1, "f8", "edges->cells", (0, 1)),))
+    gather = Loop(
+        "gather", "edges", (Arg("r", Access.INC, 1, "f8", "edges->cells", (0, 1)),)
+    )
     take = Loop("take", "cells", (Arg("r", Access.RW),))
     plan = slow.plan(grid.sizes, grid.tables, [gather, take], (7,))
     chain = number([gather, take], grid.sizes, plan.maps)

@@ -106,7 +106,9 @@ def test_fewer_threads_come_after_all_others(slow, monkeypatch):
     plan = slow.plan(grid.sizes, grid.tables, [ADD], (128,))["add"]
     script, made = Scripted(monkeypatch), []
     backend = Backend(
-        Machine(GPU, "scripted"), ("slow", "fast"), lambda plan, strategy: [("s128", "colours")]
+        Machine(GPU, "scripted"),
+        ("slow", "fast"),
+        lambda plan, strategy: [("s128", "colours")],
     )
 
     def make(candidate):
@@ -124,7 +126,11 @@ def test_fewer_threads_come_after_all_others(slow, monkeypatch):
     trials = calls.CallTrials(plan, backend, "add", (), make)
     for _ in range(3 * 4 + 3 * 3):
         trials({})
-    assert [(c.strategy, c.threads) for c in made] == [("slow", None), ("fast", None), ("fast", 64)]
+    assert [(c.strategy, c.threads) for c in made] == [
+        ("slow", None),
+        ("fast", None),
+        ("fast", 64),
+    ]
     best = trials.tuned.best
     assert (best.strategy, best.threads, best.seconds) == ("fast", 64, 0.5)
     calls.CallTrials(replace(plan, tuned=(trials.tuned,)), backend, "add", (), make)({})
@@ -142,8 +148,11 @@ def test_what_is_known_is_not_tried(plans, monkeypatch):
 @pytest.mark.usefixtures("needs_gxx")
 def test_a_loop_on_a_gpu_tunes_itself(plans, device, monkeypatch, tmp_path):
     """Every call adds, whatever runs it; then the plan's file has the entry."""
-    ways = [TuningCandidate("global-atomics", "", ()), TuningCandidate("hierarchical", "s4", ())]
-    monkeypatch.setattr(calls, "grid", lambda *given: ways)
+    ways = [
+        TuningCandidate("global-atomics", "", ()),
+        TuningCandidate("hierarchical", "s4", ()),
+    ]
+    monkeypatch.setattr(calls, "grid", lambda **given: ways)
     path = tmp_path / "a.plan.h5"
     plans.save(path)
     loop = ParLoop(DeviceFunction("add", TEXT), plans["add"], tune=True)
@@ -163,6 +172,8 @@ def test_a_loop_on_a_gpu_tunes_itself(plans, device, monkeypatch, tmp_path):
 
 
 def test_only_auto_is_tuned(plans):
-    with pytest.raises(MeshprepError, match="'two-step' is asked for: leave strategy='auto'"):
+    with pytest.raises(
+        MeshprepError, match="'two-step' is asked for: leave strategy='auto'"
+    ):
         ParLoop(lambda a, b: None, plans["add"], strategy="two-step", tune=True)
     assert ParLoop(lambda a, b: None, plans["add"]).tuned is None

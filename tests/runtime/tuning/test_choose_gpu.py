@@ -27,7 +27,11 @@ def test_auto_stages_what_is_read_twice(slow, plan):
     assert re.fullmatch(reason, chosen(plan).because)
     dense = random_plan(slow, 90, 8, 32, 5)
     found = chosen(dense)
-    assert (found.strategy, found.variant, found.commit) == ("hierarchical", "s32", "colours")
+    assert (found.strategy, found.variant, found.commit) == (
+        "hierarchical",
+        "s32",
+        "colours",
+    )
     reason = r"by rule, not measured: elements read each staged value \d+\.\d times"
     assert re.fullmatch(reason, found.because)
     need = program(BODY, dense, "hierarchical", layout=LAYOUT).shared_bytes
@@ -75,7 +79,9 @@ def test_auto_takes_what_was_tuned_on_this_device(slow, device):
     assert chosen(known, device="unknown", kernel="body") == chosen(plan)
     assert chosen(known, layout="aos", device="emulated") == chosen(plan, layout="aos")
     foreign = replace(plan, tuned=(tuned("emulated", "", "warps", ""),))
-    with pytest.raises(PlanError, match="tuned for strategy 'warps', which is unknown here: name"):
+    with pytest.raises(
+        PlanError, match="tuned for strategy 'warps', which is unknown here: name"
+    ):
         chosen(foreign, device="emulated")
 
 
@@ -86,7 +92,9 @@ def test_auto_without_writes_through_maps(slow, device):
     )
     table = np.random.default_rng(0).integers(0, 20, (50, 2))
     loop = Loop("mean", "elements", args)
-    plan = slow.plan({"elements": 50, "points": 20}, {"elements->points": table}, [loop])["mean"]
+    plan = slow.plan({"elements": 50, "points": 20}, {"elements->points": table}, [loop])[
+        "mean"
+    ]
     text = "__device__ void f(const double* a, const double* b, double* m) "
     text += "{ m[0] = 0.5 * (a[0] + b[0]); }"
     run = ParLoop(DeviceFunction("f", text), plan)

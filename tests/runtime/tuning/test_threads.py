@@ -39,14 +39,23 @@ def plan(slow):
 
 def seconds(candidate):
     found = {None: 1.0, 96: 0.7, 64: 0.8}[candidate.threads]
-    return found + 0.1 * (candidate.variant != "s130") + 0.1 * (candidate.commit == "colours")
+    return (
+        found + 0.1 * (candidate.variant != "s130") + 0.1 * (candidate.commit == "colours")
+    )
 
 
 def test_whole_warps_and_two_of_them_at_least(slow, plan):
     """Half of 130 is 65, in whole warps 96; a quarter is 64. Half of 64 is one warp."""
     assert fewer_threads(plan.variants["s130"]) == [96, 64]
     assert fewer_threads(plan.variants["s64"]) == []
-    sizes = {512: [256, 128], 256: [128, 64], 128: [64], 96: [64], 80: [64], 1024: [512, 256]}
+    sizes = {
+        512: [256, 128],
+        256: [128, 64],
+        128: [64],
+        96: [64],
+        80: [64],
+        1024: [512, 256],
+    }
     for size, threads in sizes.items():
         assert fewer_threads(replace(plan.variants["s64"], block_size=size)) == threads
 

@@ -14,11 +14,19 @@ from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.strategies import hopeless
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine
-from meshprep_runtime.tuning.lookup import processor
-from meshprep_runtime.tuning.machines import Backend, grid, on_gpu, variants_on_cpu, variants_on_gpu
+from meshprep_runtime.tuning.lookup import processor_name
+from meshprep_runtime.tuning.machines import (
+    Backend,
+    grid,
+    on_gpu,
+    variants_on_cpu,
+    variants_on_gpu,
+)
 from meshprep_runtime.tuning.tune import TuningCandidate, synthetic, tune
 
-HERE = Backend(Machine(CPU, "here", 2), ("hierarchical", "sequential", "two-step"), variants_on_cpu)
+HERE = Backend(
+    Machine(CPU, "here", 2), ("hierarchical", "sequential", "two-step"), variants_on_cpu
+)
 
 
 @pytest.fixture
@@ -43,7 +51,11 @@ def test_every_way_is_tried_and_the_layout_of_each_dat_alone(plan, scripted):
     tried = {TuningCandidate(t.strategy, t.variant, t.soa) for t in found.trials}
     whole = {
         TuningCandidate(s, v, soa)
-        for s, vs in {"hierarchical": ("s4", "s8"), "sequential": ("",), "two-step": ("",)}.items()
+        for s, vs in {
+            "hierarchical": ("s4", "s8"),
+            "sequential": ("",),
+            "two-step": ("",),
+        }.items()
         for v in vs
         for soa in ((), ("x", "q", "res"))
     }
@@ -70,7 +82,11 @@ def test_what_is_clearly_slower_is_given_up(plan, scripted):
 
 def test_what_is_as_fast_within_the_noise(plan, scripted):
     """Runs of hierarchical differ by 30 %; two-step takes twice as long and is given up."""
-    times = {"hierarchical": [1.3, 1.0, 1.1], "sequential": [1.2, 1.25, 1.2], "two-step": [2.6]}
+    times = {
+        "hierarchical": [1.3, 1.0, 1.1],
+        "sequential": [1.2, 1.25, 1.2],
+        "two-step": [2.6],
+    }
     runs = {name: cycle(values) for name, values in times.items()}
     scripted(lambda c: next(runs[c.strategy]) + 0.4 * (c.variant == "s4"))
     found = tune(flux, plan, {}, backend=HERE, runs=6, layouts=["aos"])
@@ -88,14 +104,19 @@ def test_a_hiccup_in_the_first_run_costs_nobody_the_place(plan, scripted):
     scripted(lambda c: next(hiccups, 0.5) if c.strategy == "sequential" else 1.0)
     asked = {"backend": HERE, "runs": 4, "layouts": ["aos"]}
     assert (
-        tune(flux, plan, {}, strategies=["hierarchical", "sequential"], **asked).best.seconds == 0.5
+        tune(
+            flux, plan, {}, strategies=["hierarchical", "sequential"], **asked
+        ).best.seconds
+        == 0.5
     )
 
 
 def test_the_fastest_run_counts_and_the_spread_is_told(plan, scripted):
     times = iter([3.0, 1.0, 2.0, 1.5, 1.2, 1.1])
     scripted(lambda c: next(times))
-    found = tune(flux, plan, {}, backend=HERE, runs=3, strategies=["sequential"], layouts=["aos"])
+    found = tune(
+        flux, plan, {}, backend=HERE, runs=3, strategies=["sequential"], layouts=["aos"]
+    )
     (trial,) = found.trials
     assert (trial.seconds, trial.median, trial.spread, trial.runs) == (1.0, 1.35, 2.0, 6)
 
@@ -124,7 +145,7 @@ def test_loops_really_run_and_the_values_stay(plan):
     values = synthetic(plan)
     before = {k: v.copy() for k, v in values.items()}
     found = tune(flux, plan, values, strategies=["sequential"], layouts=["aos"], runs=2)
-    assert found.machine == Machine(CPU, processor(), numba.get_num_threads())
+    assert found.machine == Machine(CPU, processor_name(), numba.get_num_threads())
     assert all(t.seconds > 0 for t in found.trials)
     for name, value in values.items():
         np.testing.assert_array_equal(value, before[name])
@@ -166,7 +187,9 @@ def test_atomics_of_shared_memory_are_tried_when_asked_for(plan):
     tried = {c.strategy for c in grid(plan, backend, None, [()])}
     assert "shared-atomics" not in tried
     assert tried > {"hierarchical", "global-atomics", "staged-gather"}
-    assert {c.strategy for c in grid(plan, backend, ["shared-atomics"], [()])} == {"shared-atomics"}
+    assert {c.strategy for c in grid(plan, backend, ["shared-atomics"], [()])} == {
+        "shared-atomics"
+    }
 
 
 @pytest.mark.usefixtures("needs_gxx")

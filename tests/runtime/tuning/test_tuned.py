@@ -14,7 +14,7 @@ from meshprep_runtime.plan.file.schema import from_tree, to_tree
 from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine
 from meshprep_runtime.tuning import lookup
-from meshprep_runtime.tuning.lookup import choose, processor, with_entry
+from meshprep_runtime.tuning.lookup import best_entry, processor_name, with_entry
 from meshprep_runtime.tuning.tune import synthetic
 
 
@@ -36,24 +36,26 @@ def test_choosing_among_entries():
         entry(A, slow_one, soa),
         entry(A, trial("full-permute"), kernel="", measured=False),
     )
-    assert choose(entries, A, "flux", ()) == slow_one
-    assert choose(entries, A, "flux", ("x", "q")) == soa
-    assert choose(entries, A, "third", ()) == slow_one
-    assert choose(entries[2:], A, "flux", ()).strategy == "full-permute"
-    assert choose(entries, B, "flux", ()) is None
-    assert choose(entries, A, "flux", ("q",)) is None
+    assert best_entry(entries, A, "flux", ()) == slow_one
+    assert best_entry(entries, A, "flux", ("x", "q")) == soa
+    assert best_entry(entries, A, "third", ()) == slow_one
+    assert best_entry(entries[2:], A, "flux", ()).strategy == "full-permute"
+    assert best_entry(entries, B, "flux", ()) is None
+    assert best_entry(entries, A, "flux", ("q",)) is None
 
 
 def test_what_was_ranked_for_a_device_holds_for_its_full_name():
-    ranked = entry(Machine(GPU, "H100"), trial("hierarchical", "s8"), kernel="", measured=False)
+    ranked = entry(
+        Machine(GPU, "H100"), trial("hierarchical", "s8"), kernel="", measured=False
+    )
     for name, holds in (
         ("NVIDIA H100 80GB HBM3", True),
         ("NVIDIA H100-SXM", True),
         ("H1000", False),
     ):
-        assert (choose((ranked,), Machine(GPU, name), "flux", ()) is not None) == holds
+        assert (best_entry((ranked,), Machine(GPU, name), "flux", ()) is not None) == holds
     measured = replace(ranked, measured=True)
-    assert choose((measured,), Machine(GPU, "NVIDIA H100-SXM"), "flux", ()) is None
+    assert best_entry((measured,), Machine(GPU, "NVIDIA H100-SXM"), "flux", ()) is None
 
 
 def test_a_new_entry_takes_the_place_of_the_old():
@@ -63,7 +65,7 @@ def test_a_new_entry_takes_the_place_of_the_old():
 
 
 def test_auto_runs_what_was_tuned(plan):
-    here = Machine(CPU, processor(), numba.get_num_threads())
+    here = Machine(CPU, processor_name(), numba.get_num_threads())
     tuned = with_tuned(
         plan, entry(here, trial("block-permute", "s8"), trial("two-step", "", ("q",)))
     )
@@ -81,13 +83,15 @@ def test_the_same_arrays_are_bound_once_for_each_number_of_threads(plan, monkeyp
     tuned = with_tuned(
         plan,
         *(
-            entry(Machine(CPU, processor(), n), trial(strategy, "s8"))
+            entry(Machine(CPU, processor_name(), n), trial(strategy, "s8"))
             for n, strategy in ((1, "block-permute"), (2, "hierarchical"))
         ),
     )
     ran = []
     run = CompiledLoop.bound
-    monkeypatch.setattr(CompiledLoop, "bound", lambda *given: ran.append(given[0]) or run(*given))
+    monkeypatch.setattr(
+        CompiledLoop, "bound", lambda *given, **named: ran.append(given[0]) or run(*given)
+    )
     loop, values = ParLoop(flux, tuned), synthetic(plan)
     for threads in (1, 1, 2, 2, 1):
         monkeypatch.setattr(lookup, "thread_count", lambda n=threads: n)
@@ -97,7 +101,7 @@ def test_the_same_arrays_are_bound_once_for_each_number_of_threads(plan, monkeyp
 
 
 def test_auto_keeps_its_rule_elsewhere(plan):
-    here = Machine(CPU, processor(), numba.get_num_threads())
+    here = Machine(CPU, processor_name(), numba.get_num_threads())
     rule = ParLoop(flux, plan).strategy
     other = replace(here, name="another processor")
     assert ParLoop(flux, with_tuned(plan, entry(other, trial("two-step")))).strategy == rule
@@ -110,8 +114,10 @@ def test_auto_keeps_its_rule_elsewhere(plan):
 
 
 def test_auto_refuses_what_it_does_not_know(plan):
-    here = Machine(CPU, processor(), numba.get_num_threads())
-    with pytest.raises(PlanError, match="tuned for strategy 'magic', which is unknown here"):
+    here = Machine(CPU, processor_name(), numba.get_num_threads())
+    with pytest.raises(
+        PlanError, match="tuned for strategy 'magic', which is unknown here"
+    ):
         ParLoop(flux, with_tuned(plan, entry(here, trial("magic"))))(**synthetic(plan))
     with pytest.raises(PlanError, match="no variant 's99'"):
         ParLoop(flux, with_tuned(plan, entry(here, trial("hierarchical", "s99"))))(
@@ -122,7 +128,9 @@ def test_auto_refuses_what_it_does_not_know(plan):
 def test_a_plan_file_remembers(slow, tmp_path):
     plan = small_plan(slow)
     assert b"tuned" not in saved(plan, tmp_path / "bare.plan.h5")
-    own = with_tuned(plan["flux"], entry(A, trial("two-step", "", ("q",))), entry(B, trial()))
+    own = with_tuned(
+        plan["flux"], entry(A, trial("two-step", "", ("q",))), entry(B, trial())
+    )
     plan = replace(plan, loops={"flux": own})
     saved(plan, tmp_path / "a.plan.h5")
     again = Plan.load(tmp_path / "a.plan.h5")
@@ -159,6 +167,8 @@ def test_no_variant_may_have_its_name(slow):
     plan = small_plan(slow)
     own = plan["flux"]
     odd = replace(own.variant(), name="tuned")
-    plan = replace(plan, loops={"flux": replace(own, variants={"tuned": odd}, default="tuned")})
+    plan = replace(
+        plan, loops={"flux": replace(own, variants={"tuned": odd}, default="tuned")}
+    )
     with pytest.raises(PlanError, match="'tuned' is no name for a variant"):
         to_tree(plan)

@@ -1,1 +1,1 @@
-"""The text of a loop for cores: what an element does, in which form, and what hands it out."""
+"""The text of a loop for a CPU: the elements, the forms of their code, the threads."""

@@ -1,7 +1,8 @@
 """The text of the function that runs a range of elements in order.
 
-Maps come as unsigned integers, which spares the test for negative indices that numba would make;
-``U`` is ``np.uint64``, since signed and unsigned 64-bit integers together make a float.
+Maps are passed as unsigned integers, so that numba does not test indices for being
+negative; ``U`` is ``np.uint64``, since signed and unsigned 64-bit integers together make a
+float.
 """
 
 from collections.abc import Sequence
@@ -10,74 +11,102 @@ from dataclasses import dataclass
 from ...kernel.rows import Row
 from ...types.loops import Access
 
-LARGEST_CHUNK, LANES = 32, 4
-# Partial sums of a global in a loop that changes nothing through a map, taken in turn, so that no
-# addition waits for the one before. Other loops have more to wait for, and from four components on
-# the additions are a vector, half as fast with partial sums.
-SUMS, MOST_SUMMED = 8, 3
-# Chunks that fill half of a 32 KB first-level cache leave it to the dats.
+LARGEST_CHUNK = 32  # elements
+LANES = 4  # rows that are transposed together, see :mod:`.vectors`
+# Partial sums of a global, taken in turn, so that no addition waits for the one before.
+SUMS = 8
+# Components of a global that is added to in partial sums, at most: from four on the
+# additions are a vector, half as fast with partial sums. Loops that change dats through
+# maps have none, since they wait for more than these additions.
+MOST_SUMMED = 3
+# Bytes of a chunk, at most: half of a first-level cache of 32 KB, the rest is for the dats.
 CHUNK_BYTES = 16 * 1024
 
-# Forms of the code. ``"rows"``: the kernel on the dats in place, as a plain loop would have it;
-# ``"local"``: the same, but what it adds goes to a short row on the stack first, which is added as
-# vectors; ``"chunk"``: some elements at a time are copied, component by component, computed in SIMD
-# and stored. All take the elements one after the other, and the rows of an element in the order of
-# the arguments, and take the same partial sums of globals, so that sums have the same bits; in a
-# chunk no element may see what another one wrote through a map.
-ROWS, LOCAL, CHUNK = "rows", "local", "chunk"
+# Forms of the code. All take the elements one after the other. What an element adds to a
+# global is summed in a row of its own first, and partial sums of globals are the same in
+# all forms, so that the results have the same bits.
+#
+# The kernel works on the dats in place, as in a plain loop.
+ROWS = "rows"
+# Rows that the kernel adds to are copied to the stack and back, so that the compiler knows
+# that they are apart from all other rows. They must be.
+LOCAL = "local"
+# Some elements at a time are copied, component by component; the kernel computes them in
+# SIMD, with sums that start from zero, which are added to the dats afterwards. So no
+# element may read what another one wrote through a map, see :mod:`...kernel.sums`.
+CHUNK = "chunk"
 
 
 @dataclass(frozen=True)
 class ElementCode:
-    """What the text depends on."""
+    """Writes the text; its fields are all that the text depends on."""
 
     rows: tuple[Row, ...]
     params: tuple[str, ...]  # names of maps and arrays, in the order of the call
     permuted: bool = False  # element ``i`` of a range is ``order[i]``
-    maps_permuted: bool = False  # the maps have been brought into that order already
+    maps_permuted: bool = False  # the maps are in that order already
     form: str = CHUNK
-    fetches: bool = False  # a parameter ``ahead`` says whether rows are asked for ahead
-    suffix: str = ""  # of the names ``elements`` and ``kernel``, where several loops share one text
+    fetches: bool = False  # a parameter ``ahead`` says whether rows are fetched ahead
+    # Of the names ``elements`` and ``kernel``, where several loops share a text.
+    suffix: str = ""
 
     def text(self) -> str:
         """``def elements(start, stop, order, ...)``."""
-        lines = [f"def elements{self.suffix}(start, stop, order, {', '.join(self.params)}):"]
-        arrays = dict.fromkeys(r.array for r in self.rows if r.soa and r.dim > 1)
+        params = ", ".join(self.params)
+        lines = [f"def elements{self.suffix}(start, stop, order, {params}):"]
+        # The strides of SoA dats, which rows use by name.
         dims = {r.array: r.dim for r in self.rows}
+        arrays = dict.fromkeys(r.array for r in self.rows if r.soa and r.dim > 1)
         lines += [f"    n_{a} = U({a}.size) // U({dims[a]})" for a in arrays]
-        lines += ["    far = ahead[0]"] if self.fetches else []
-        return "\n".join(lines + (self._chunked() if self.form == CHUNK else self._plain())) + "\n"
+        if self.fetches:
+            lines.append("    far = ahead[0]")
+        lines += self._chunked() if self.form == CHUNK else self._plain()
+        return "\n".join(lines) + "\n"
 
     def _plain(self) -> list[str]:
         """The kernel on the dats themselves, one element after the other."""
+        # Find the rows that need a buffer: sums of globals, rows that are copied, and
+        # entries of matrices.
         rows = list(enumerate(self.rows))
-        local = [(n, r) for n, r in rows if self.form == LOCAL and (r.adds or r.reduces)]
-        local = [(n, r) for n, r in local if not r.placed]
+        added = [(n, r) for n, r in rows if r.reduces and r.access is Access.INC]
+        copied = [(n, r) for n, r in rows if self.form == LOCAL and r.summed]
         placed = [(n, r) for n, r in rows if r.placed]
-        own = dict([*local, *placed])
+        buffered = dict([*added, *copied, *placed])
         begin, end = self._totals([(n, r) for n, r in rows if r.reduces])
-        taken = [(n, self._in_place(n, r)) for n, r in rows]
-        given = [f"b{n}" if n in own else name for n, name in taken]
+        arguments = [f"b{n}" if n in buffered else self._in_place(n, r) for n, r in rows]
+
+        # Start the buffers, call the kernel, and bring the buffers to dats and globals.
         element = [
             *self._ahead(f"i + U({LARGEST_CHUNK})"),
             *self._clear_placed(1),
-            *[line for n, r in local for line in _cleared(n, r)],
-            *self._element("i", "e"),
-            f"kernel{self.suffix}({', '.join(given)})",
-            *[line for n, r in local for line in self._leave(n, r)],
-            *[line for n, r in placed for line in self._add_placed(n, r, "U(0)", 1)],
         ]
+        for n, r in added:
+            element += [f"b{n}[{k}] = {r.start(k)}" for k in range(r.dim)]
+        element += self._element("i", "e")
+        for n, r in copied:
+            element += self._copy(n, r)
+        element.append(f"kernel{self.suffix}({', '.join(arguments)})")
+        for n, r in copied:
+            element += self._copy_back(n, r)
+        for n, r in added:
+            element += self._combine(n, r)
+        for n, r in placed:
+            element += self._add_placed(n=n, r=r, j="U(0)", size=1)
         return [
-            *[f"    b{n} = stack({r.array}, {r.dim})" for n, r in own.items()],
+            *[f"    b{n} = stack({r.array}, {r.dim})" for n, r in buffered.items()],
             *begin,
             *self._every(element),
             *end,
         ]
 
     def _every(self, element: Sequence[str]) -> list[str]:
-        """A loop over all elements, with partial sums of so many inside another one."""
+        """A loop over all elements; for partial sums in blocks of ``SUMS`` elements.
+
+        ``lane`` is the partial sum of an element.
+        """
         if not any(map(self._in_sums, self.rows)):
             return ["    for i in range(U(start), U(stop)):", *_indent(2, element)]
+        # Element i adds to sum i % SUMS: additions to different sums overlap.
         return [
             f"    whole = U(stop) - (U(stop) - U(start)) % U({SUMS})",
             f"    for first in range(U(start), whole, U({SUMS})):",
@@ -95,49 +124,67 @@ class ElementCode:
         return r.reduces and r.access is Access.INC and r.dim <= MOST_SUMMED and not changes
 
     def _totals(self, rows: Sequence[tuple[int, Row]]) -> tuple[list[str], list[str]]:
-        """What begins and ends totals of globals on the stack.
+        """The lines that begin and that end totals of globals on the stack.
 
-        Those of few components stay in registers, and no thread writes beside another one.
+        Totals of few components stay in registers, and no thread writes beside another one.
         """
-        begin, end = list[str](), list[str]()
+        begin = list[str]()
+        end = list[str]()
         for n, r in rows:
+            # Several sums side by side do not wait for each other's additions.
             if self._in_sums(r):
-                over = f"    for k in range({SUMS * r.dim}):"
-                begin += [f"    t{n} = stack({r.array}, {SUMS * r.dim})", over]
+                over_sums = f"    for k in range({SUMS * r.dim}):"
+                begin.append(f"    t{n} = stack({r.array}, {SUMS * r.dim})")
+                begin.append(over_sums)
                 begin.append(f"        t{n}[k] = {r.start(0)}")
-                end += [over, f"        {r.array}[k // {SUMS}] += t{n}[k]"]
+                end.append(over_sums)
+                end.append(f"        {r.array}[k // {SUMS}] += t{n}[k]")
             else:
                 begin.append(f"    t{n} = stack({r.array}, {r.dim})")
                 begin += [f"    t{n}[{k}] = {r.array}[{k}]" for k in range(r.dim)]
                 end += [f"    {r.array}[{k}] = t{n}[{k}]" for k in range(r.dim)]
         return begin, end
 
-    def _leave(self, n: int, r: Row) -> list[str]:
-        """Add a local row to its dat, or to the totals of a global."""
-        if r.reduces:
-            totals = [f"t{n}[{k}]" for k in range(r.dim)]
-            if self._in_sums(r):
-                totals = [f"t{n}[lane + U({k * SUMS})]" for k in range(r.dim)]
-            return [f"{t} = {r.combined(t, f'b{n}[{k}]')}" for k, t in enumerate(totals)]
-        offset = r.offset(self._mapped("i", "e"), "e")
-        if r.dim == 1:
-            return [f"{r.array}[{offset}] += b{n}[0]"]
-        if r.soa:
-            more = [f"{r.component(f'p{n}', k)} += b{n}[{k}]" for k in range(r.dim)]
-            return [f"p{n} = {offset}", *more]
-        return [f"add_row({r.array}, {offset}, b{n}, U(0), {r.dim})"]
+    def _combine(self, n: int, r: Row) -> list[str]:
+        """Add the buffer of an element to the totals of a global."""
+        totals = [f"t{n}[{k}]" for k in range(r.dim)]
+        if self._in_sums(r):
+            totals = [f"t{n}[lane + U({k * SUMS})]" for k in range(r.dim)]
+        return [f"{t} = {r.combined(t, f'b{n}[{k}]')}" for k, t in enumerate(totals)]
+
+    def _copy(self, n: int, r: Row) -> list[str]:
+        """Copy a row of a dat to the stack."""
+        offset = f"p{n} = {r.offset(self._mapped('i', 'e'), 'e')}"
+        if r.soa and r.dim > 1:
+            each = [f"b{n}[{k}] = {r.component(f'p{n}', k)}" for k in range(r.dim)]
+            return [offset, *each]
+        return [offset, f"copy_row(b{n}, U(0), {r.array}, p{n}, {r.dim})"]
+
+    def _copy_back(self, n: int, r: Row) -> list[str]:
+        """Copy a row from the stack to its dat."""
+        if r.soa and r.dim > 1:
+            return [f"{r.component(f'p{n}', k)} = b{n}[{k}]" for k in range(r.dim)]
+        return [f"copy_row({r.array}, p{n}, b{n}, U(0), {r.dim})"]
 
     def _chunked(self) -> list[str]:
+        """The kernel on chunks of elements."""
         size = chunk_size(self.rows)
-        begin, end = self._totals([(n, r) for n, r in enumerate(self.rows) if self._in_sums(r)])
-        buffered = [(n, r) for n, r in enumerate(self.rows) if not r.constant]
-        given = [
-            r.array if r.constant else f"spread(b{n}, j, {r.dim}, U({size}), {r.only_read})"
-            for n, r in enumerate(self.rows)
-        ]
+        rows = list(enumerate(self.rows))
+        begin, end = self._totals([(n, r) for n, r in rows if self._in_sums(r)])
+        buffered = [(n, r) for n, r in rows if not r.constant]
+        in_rows = [(n, r) for n, r in buffered if r.in_rows]
+        # Component by component, the kernel gets every size-th value of a chunk.
+        arguments = []
+        for n, r in rows:
+            if r.constant:
+                arguments.append(r.array)
+            else:
+                arguments.append(f"spread(b{n}, j, {r.dim}, U({size}), {r.only_read})")
+        # Load a chunk, run the kernel on all its elements in a loop that LLVM vectorises,
+        # and store the chunk.
         return [
             *[f"    b{n} = stack({r.array}, {size * r.dim})" for n, r in buffered],
-            *[f"    c{n} = stack({r.array}, {LANES * r.dim})" for n, r in buffered if r.in_rows],
+            *[f"    c{n} = stack({r.array}, {LANES * r.dim})" for n, r in in_rows],
             *begin,
             f"    for first in range(U(start), U(stop), U({size})):",
             f"        count = min(U({size}), U(stop) - first)",
@@ -146,32 +193,42 @@ class ElementCode:
             *_indent(2, self._clear_placed(size)),
             f"        for j in range(U({size})):",
             *_indent(3, self._clear(size)),
-            f"            kernel{self.suffix}({', '.join(given)})",
+            f"            kernel{self.suffix}({', '.join(arguments)})",
             *_indent(2, self._scatter(size)),
             *_indent(2, self._reduce(size)),
             *end,
         ]
 
     def _fetch(self, size: int) -> list[str]:
-        """Ask for the rows of the next chunk."""
+        """Fetch the rows of the next chunk."""
         lines = [f"for j in range(first + U({size}), first + U({2 * size})):"]
         body = self._ahead("j")
-        return [*lines, *_indent(1, body)] if body else []
+        if body:
+            return [*lines, *_indent(1, body)]
+        return []
 
     def _ahead(self, place: str) -> list[str]:
-        """Ask for the rows of one element; components of SoA dats would be a line each."""
-        wanted: dict[str, None] = {}
+        """Fetch the rows of the element at a place.
+
+        Rows that are read one after the other need no fetching, and each component of an
+        SoA dat would need a cache line of its own.
+        """
+        # A dict, so that a row that several arguments share is fetched once.
+        fetches: dict[str, None] = {}
         for r in self.rows:
-            read_on = r.table is None and not self.permuted
-            if self.fetches and not (read_on or r.is_global or r.placed or (r.soa and r.dim > 1)):
-                at = r.offset(self._mapped("a", "g"), "g")
-                wanted[f"fetch({r.array}, {at}, {r.dim}, {int(r.stored)})"] = None
-        if not wanted:
+            in_stream = r.table is None and not self.permuted
+            if self.fetches and not (
+                in_stream or r.is_global or r.placed or (r.soa and r.dim > 1)
+            ):
+                offset = r.offset(self._mapped("a", "g"), "g")
+                fetches[f"fetch({r.array}, {offset}, {r.dim}, {int(r.stored)})"] = None
+        if not fetches:
             return []
-        body = [f"a = min({place}, U(stop) - U(1))", *self._element("a", "g"), *wanted]
+        body = [f"a = min({place}, U(stop) - U(1))", *self._element("a", "g"), *fetches]
         return ["if far:", *_indent(1, body)]
 
     def _gather(self, size: int) -> list[str]:
+        """Load the rows of a chunk, four elements at a time."""
         loaded = [(n, r) for n, r in enumerate(self.rows) if r.loaded]
         if not loaded:
             return []
@@ -180,21 +237,26 @@ class ElementCode:
         for t in range(LANES):
             body.append(f"i{t} = first + min(j + U({t}), count - U(1))")
             body += self._element(f"i{t}", f"e{t}")
+        # Four rows are transposed in registers; rows of SoA lie component by component
+        # already.
         for n, r in loaded:
-            offsets = [r.offset(self._mapped(f"i{t}", f"e{t}"), f"e{t}") for t in range(LANES)]
+            offsets = [
+                r.offset(self._mapped(f"i{t}", f"e{t}"), f"e{t}") for t in range(LANES)
+            ]
             if r.soa and r.dim > 1:
                 body += [f"p{t} = {o}" for t, o in enumerate(offsets)]
-                body += [
-                    f"b{n}[j + U({k * size + t})] = {r.component(f'p{t}', k)}"
-                    for k in range(r.dim)
-                    for t in range(LANES)
-                ]
+                for k in range(r.dim):
+                    for t in range(LANES):
+                        value = r.component(f"p{t}", k)
+                        body.append(f"b{n}[j + U({k * size + t})] = {value}")
             else:
-                body.append(f"load4(b{n}, {size}, j, {r.array}, ({', '.join(offsets)}), {r.dim})")
+                body.append(
+                    f"load4(b{n}, {size}, j, {r.array}, ({', '.join(offsets)}), {r.dim})"
+                )
         return [f"for j in range(U(0), U({size}), U({LANES})):", *_indent(1, body)]
 
     def _clear(self, size: int) -> list[str]:
-        """Sums start from zero, the least and the largest from what has been found so far."""
+        """Start the buffers: sums from zero, minima and maxima from those so far."""
         lines = []
         for n, r in enumerate(self.rows):
             if r.cleared and not r.placed:
@@ -202,7 +264,7 @@ class ElementCode:
         return lines
 
     def _clear_placed(self, size: int) -> list[str]:
-        """Matrices of elements start from zero; a loop, as they may have hundreds of values."""
+        """Start matrices of elements from zero, in a loop, since they may be large."""
         lines = []
         for n, r in enumerate(self.rows):
             if r.placed:
@@ -210,10 +272,13 @@ class ElementCode:
         return lines
 
     def _add_placed(self, n: int, r: Row, j: str, size: int) -> list[str]:
-        """Add the matrix of one element where its values have places; -1 is past any place."""
+        """Add the matrix of an element to the entries that have a place.
+
+        Place -1, for none, becomes a number beyond all places without its sign.
+        """
         if r.table is None:
-            at = f"e * U({r.dim}) + k"
-            copy = f"    {r.array}[{at}] = b{n}[k * U({size}) + {j}]"
+            offset = f"e * U({r.dim}) + k"
+            copy = f"    {r.array}[{offset}] = b{n}[k * U({size}) + {j}]"
             return [f"for k in range(U({r.dim})):", copy]
         return [
             f"for k in range(U({r.dim})):",
@@ -223,18 +288,22 @@ class ElementCode:
         ]
 
     def _scatter(self, size: int) -> list[str]:
+        """Bring the buffers of a chunk to the dats."""
         placed = [(n, r) for n, r in enumerate(self.rows) if r.placed]
         stored = [(n, r) for n, r in enumerate(self.rows) if r.stored and not r.placed]
         lines = self._scatter_rows(stored, size)
         if placed:
-            add = [line for n, r in placed for line in self._add_placed(n, r, "j", size)]
-            body = ["i = first + j", *self._element("i", "e"), *add]
+            body = ["i = first + j", *self._element("i", "e")]
+            for n, r in placed:
+                body += self._add_placed(n=n, r=r, j="j", size=size)
             lines += ["for j in range(count):", *_indent(1, body)]
         return lines
 
     def _scatter_rows(self, stored: Sequence[tuple[int, Row]], size: int) -> list[str]:
+        """Store or add rows: vectors of four rows in whole chunks, else value by value."""
         if not stored:
             return []
+        # Rows of SoA lie component by component: there is nothing to transpose.
         vectors = [(n, r) for n, r in stored if not (r.soa and r.dim > 1)]
         single = [(n, r) for n, r in stored if r.soa and r.dim > 1]
         lines = []
@@ -252,56 +321,77 @@ class ElementCode:
         return lines
 
     def _store_four(self, rows: Sequence[tuple[int, Row]], size: int) -> list[str]:
-        lines, at = [], {}
+        """Store or add rows of the four elements from ``j`` on."""
+        lines = []
         for t in range(LANES):
             lines += [f"i{t} = first + j + U({t})", *self._element(f"i{t}", f"e{t}")]
+        # Store what elements set, four rows at a time.
+        offsets = {}
         for n, r in rows:
-            at[n] = [r.offset(self._mapped(f"i{t}", f"e{t}"), f"e{t}") for t in range(LANES)]
+            offsets[n] = [
+                r.offset(self._mapped(f"i{t}", f"e{t}"), f"e{t}") for t in range(LANES)
+            ]
             if r.in_rows:
                 lines.append(f"to_rows(c{n}, b{n}, {size}, j, {r.dim})")
             elif not r.adds:
-                lines.append(f"store4({r.array}, ({', '.join(at[n])}), {r.dim}, b{n}, {size}, j)")
+                four_offsets = ", ".join(offsets[n])
+                lines.append(
+                    f"store4({r.array}, ({four_offsets}), {r.dim}, b{n}, {size}, j)"
+                )
+        # Add element by element: two of them may add to one row.
         for t in range(LANES):
             for n, r in rows:
+                offset = offsets[n][t]
                 if r.in_rows:
-                    lines.append(f"add_row({r.array}, {at[n][t]}, c{n}, U({t * r.dim}), {r.dim})")
+                    lines.append(
+                        f"add_row({r.array}, {offset}, c{n}, U({t * r.dim}), {r.dim})"
+                    )
                 elif r.adds:
-                    lines.append(f"{r.array}[{at[n][t]}] += b{n}[j + U({t})]")
+                    lines.append(f"{r.array}[{offset}] += b{n}[j + U({t})]")
         return lines
 
     def _store_one(self, rows: Sequence[tuple[int, Row]], size: int) -> list[str]:
+        """Store or add rows of element ``j`` of the chunk, value by value."""
         lines = ["i = first + j", *self._element("i", "e")]
         for n, r in rows:
             lines.append(f"p{n} = {r.offset(self._mapped('i', 'e'), 'e')}")
             sign = "+=" if r.adds else "="
             lines += [
-                f"{r.component(f'p{n}', k)} {sign} b{n}[j + U({k * size})]" for k in range(r.dim)
+                f"{r.component(f'p{n}', k)} {sign} b{n}[j + U({k * size})]"
+                for k in range(r.dim)
             ]
         return lines
 
     def _reduce(self, size: int) -> list[str]:
+        """Combine the buffers of a chunk with the totals of globals."""
         lines = []
         for n, r in enumerate(self.rows):
             if r.reduces:
                 lines.append("for j in range(count):")
                 for k in range(r.dim):
-                    total, value = f"{r.array}[{k}]", f"b{n}[j + U({k * size})]"
+                    total = f"{r.array}[{k}]"
+                    value = f"b{n}[j + U({k * size})]"
                     if self._in_sums(r):
                         total = f"t{n}[U({k * SUMS}) + j % U({SUMS})]"
                     lines.append(f"    {total} = {r.combined(total, value)}")
         return lines
 
     def _element(self, i: str, e: str) -> list[str]:
+        """Set ``e`` to the element at place ``i``."""
         return [f"{e} = U(order[{i}])" if self.permuted else f"{e} = {i}"]
 
     def _mapped(self, i: str, e: str) -> str:
-        return i if self.maps_permuted else e
+        """The row of the maps: place ``i``, or element ``e``."""
+        if self.maps_permuted:
+            return i
+        return e
 
     def _in_place(self, n: int, r: Row) -> str:
-        if self._in_sums(r):
-            return f"spread(t{n}, lane, {r.dim}, U({SUMS}), 0)"
+        """The argument of the kernel for a row that stays where it lies."""
         if r.is_global:
-            return f"t{n}" if r.reduces else r.array
+            if r.reduces:
+                return f"t{n}"
+            return r.array
         offset = r.offset(self._mapped("i", "e"), "e")
         if r.soa and r.dim > 1:
             return f"spread({r.array}, {offset}, {r.dim}, {r.stride}, {r.only_read})"
@@ -309,18 +399,12 @@ class ElementCode:
 
 
 def chunk_size(rows: Sequence[Row]) -> int:
-    """Elements a chunk: 32, fewer where their rows would fill the cache."""
-    nbytes = sum(r.dim * r.itemsize for r in rows if not r.constant)
+    """Elements of a chunk: 32, fewer where their rows would fill the cache."""
+    nbytes = sum(r.dim * r.dtype.itemsize for r in rows if not r.constant)
     size = LARGEST_CHUNK
     while size > 2 * LANES and size * nbytes > CHUNK_BYTES:
         size //= 2
     return size
-
-
-def _cleared(n: int, r: Row) -> list[str]:
-    if r.dim <= LANES or r.reduces:
-        return [f"b{n}[{k}] = {r.start(k)}" for k in range(r.dim)]
-    return [f"for k in range({r.dim}):", f"    b{n}[k] = {r.start(0)}"]
 
 
 def can_chunk(rows: Sequence[Row]) -> bool:

@@ -1,21 +1,24 @@
 """The text of the function that one call runs: it hands ranges of elements to threads."""
 
 from collections.abc import Sequence
+from enum import IntEnum
 from textwrap import indent
 
 from ...kernel.bind import Slot
 from ...kernel.rows import COMBINED
 from ...types.loops import Access
 
-# ``run(who, first, last, counters, words)`` runs turns ``first`` to ``last - 1``; it is the same
-# for all strategies, see :class:`.Schedule`. ``words`` tells where the arrays ``turns``,
-# ``waits``, ``order`` and those of the loop lie. ``who`` is -1 for one thread alone, which needs no
-# counters. Otherwise 0 is the thread that called, others beside it help.
+# ``run(who, first, last, counters, words)`` runs turns ``first`` to ``last - 1``; it is the
+# same for all strategies, see :class:`.Schedule`. ``words`` holds the addresses and shapes
+# of the arrays ``turns``, ``waits``, ``order`` and those of the loop. ``who`` is -1 for a
+# single thread, which needs no counters; otherwise it is 0 for the thread that called, and
+# the number of a helper for the others.
 #
-# A thread takes the next turn off a counter, and waits for the turns that it comes after. Turns are
-# taken in order, so whatever a thread waits for is being run by another one, however many there
-# are: no deadlock, and no barrier. After an exception what is left is counted as done, but not run.
-# Returned is the turn that failed, to be run once more where exceptions arrive, or -1.
+# A thread takes the next turn from the counter TAKEN, and waits for the turns that must be
+# done before. Turns are taken in order, so a turn that a thread waits for is being run by
+# another thread, for any number of threads: there is no deadlock, and no barrier. After an
+# exception the remaining turns are counted as done, but not run. ``run`` returns the turn
+# that failed, to be run again from Python, where exceptions arrive; or -1.
 SHARED = """\
     if who < 0:
         for i in range(first, last):
@@ -46,53 +49,59 @@ SHARED = """\
         return counters[WHERE]
 {combine_shared}    return -1
 """
-# The same for what only one thread runs.
+# The same for schedules that only one thread runs.
 ALONE = """\
     for i in range(first, last):
         if raises(elements, turns[i, 0], turns[i, 1], order, {passed}):
             return i
     return -1
 """
-# One turn, from Python, where exceptions arrive.
+# Runs a single turn from Python, where exceptions arrive.
 ONCE = """\
 def run(i, turns, waits, order, {params}):
 {begin}    elements(turns[i, 0], turns[i, 1], order, {passed})
 """
-# What the caller and its helpers run without Python. ``call`` runs steps on one thread, one after
-# the other, and says which turn of which failed; the words of each follow its function, its turns
-# and their number. A helper listens at its box, for so many
-# looks, and runs what is offered there. The caller offers, runs, and takes back what nobody has
-# begun. It does not wait for a helper that is about to find that nothing is left: LATE counts those
-# of this call, and LEFT all that are in a call, since they may still look at its counters and
-# arrays. Returned is FINE; ASLEEP where a helper does not listen, before anything runs, if that
-# matters; or that the counters have more to say.
+# The functions that the caller and its helpers run without Python.
+#
+# ``call`` runs steps on one thread, one after the other, and notes the step and the turn
+# that failed. A step is STEP_WORDS words (function, first turn, last turn, number of words)
+# and its words.
+#
+# ``launch`` offers a step to the helpers, runs it, and takes the offer back from helpers
+# that have not begun. It does not wait for a helper that is about to find no turn left:
+# the counter LATE has the number of these helpers, and LEFT the number of all helpers that
+# are still in a call and may look at its counters and arrays. It returns a ``Launched``;
+# with ``sleepers`` it also launches where helpers sleep.
+#
+# ``listen`` is run by a helper: it looks at its box ``looks`` times, and runs the steps
+# that are offered there.
 TEAM = """\
 def call(steps, failed):
     k, step = 0, 0
     while k < steps.size:
-        words = steps.ctypes.data + 8 * (k + STEP)
+        words = steps.ctypes.data + 8 * (k + STEP_WORDS)
         turn = invoke(steps[k], -1, steps[k + 1], steps[k + 2], 0, words)
         if turn >= 0:
             failed[0], failed[1] = step, turn
             return MORE
-        k, step = k + STEP + steps[k + 3], step + 1
+        k, step = k + STEP_WORDS + steps[k + 3], step + 1
     return FINE
 
 
 def launch(function, first, last, counters, words, boxes, helpers, known, sleepers):
-    for b in range(0, helpers * BOX, BOX):
+    for b in range(0, helpers * BOX_WORDS, BOX_WORDS):
         if look(boxes, b + LISTENS) == 0 and not sleepers:
             return ASLEEP
     counters[:] = 0
     address = counters.ctypes.data
-    for b in range(0, helpers * BOX, BOX):
+    for b in range(0, helpers * BOX_WORDS, BOX_WORDS):
         if look(boxes, b + STATE) == IDLE:
             boxes[b + FUNCTION], boxes[b + FIRST], boxes[b + LAST] = function, first, last
             boxes[b + CALL], boxes[b + WORDS] = address, words.ctypes.data
             swap(boxes, b + STATE, IDLE, OFFERED)
     failed = invoke(function, 0, first, last, address, words.ctypes.data)
     late, left = 0, 0
-    for b in range(0, known * BOX, BOX):
+    for b in range(0, known * BOX_WORDS, BOX_WORDS):
         if boxes[b + CALL] == address and not swap(boxes, b + STATE, OFFERED, IDLE):
             for _ in range(LOOKS):
                 if look(boxes, b + STATE) == IDLE:
@@ -104,7 +113,7 @@ def launch(function, first, last, counters, words, boxes, helpers, known, sleepe
 
 
 def listen(boxes, who, looks):
-    b = (who - 1) * BOX
+    b = (who - 1) * BOX_WORDS
     fetch_add(boxes, b + LISTENS)
     left = looks
     while left > 0 and look(boxes, b + STOP) == 0:
@@ -118,21 +127,71 @@ def listen(boxes, who, looks):
             rest()
     swap(boxes, b + LISTENS, 1, 0)
 """
-# Points that a thread takes at a time in the second step of two.
-POINTS = 4096
-# Far enough apart for each to have cache lines of its own; those of the turns come last.
-COUNTERS = {
-    **{"TAKEN": 0, "DONE": 16, "FAILED": 32, "WHERE": 33, "LATE": 34, "LEFT": 35, "TURNS": 48}
-}
-# The words of a helper's box, its states, looks at a helper that is about to end, and what a launch
-# returns.
-BOXES = {
-    **{"STATE": 0, "LISTENS": 1, "STOP": 2, "FUNCTION": 3, "FIRST": 4, "LAST": 5, "CALL": 6},
-    **{"WORDS": 7, "BOX": 32, "IDLE": 0, "OFFERED": 1, "RUNNING": 2, "LOOKS": 200},
-    **{"FINE": 0, "ASLEEP": 1, "MORE": 2, "STEP": 4},
-}
 
-# Every turn reduces into a row of its own, which starts from what changes nothing; the rows are
+
+class LaunchCounter(IntEnum):
+    """Where each counter of a launch stands, in words.
+
+    Counters that all threads change are 16 words apart, so that each has cache lines of its
+    own. A flag for each turn that is done follows from ``TURNS`` on.
+    """
+
+    TAKEN = 0  # turns that a thread has begun
+    DONE = 16  # turns that are done
+    FAILED = 32  # turns that raised an exception
+    WHERE = 33  # the turn that failed
+    LATE = 34  # helpers of this launch that have not ended
+    LEFT = 35  # helpers of any launch that have not ended
+    TURNS = 48  # the flag of turn 0
+
+
+class BoxField(IntEnum):
+    """Where each field of a helper's box stands, in words from the start of the box."""
+
+    STATE = 0  # a ``BoxState``
+    LISTENS = 1  # 1 while the helper looks at its box
+    STOP = 2  # 1 to end the helper, when the process exits
+    FUNCTION = 3  # address of the function to run
+    FIRST = 4  # first turn
+    LAST = 5  # the turn after the last
+    CALL = 6  # address of the counters, which tells one launch from another
+    WORDS = 7  # address of the words
+
+
+class BoxState(IntEnum):
+    """What a helper's box says."""
+
+    IDLE = 0
+    OFFERED = 1
+    RUNNING = 2
+
+
+class Launched(IntEnum):
+    """What ``launch`` and ``call`` return."""
+
+    FINE = 0  # all turns have run, and no helper is left in a call
+    ASLEEP = 1  # a helper sleeps, and nothing has run
+    MORE = 2  # a turn failed, or a helper is left: the counters tell
+
+
+# A box takes four cache lines, so that no helper writes beside another one.
+BOX_WORDS = 32
+# The words of a step before those of its arrays, see ``call``.
+STEP_WORDS = 4
+# How often the caller looks at a helper that is about to end before it counts it as late.
+LOOKS = 200
+
+
+def launcher_constants() -> dict[str, int]:
+    """The constants that the texts of this module use, by their names there."""
+    constants = {"BOX_WORDS": BOX_WORDS, "STEP_WORDS": STEP_WORDS, "LOOKS": LOOKS}
+    for names in (LaunchCounter, BoxField, BoxState, Launched):
+        # numba compiles plain integers
+        constants |= {member.name: int(member) for member in names}
+    return constants
+
+
+# Every turn reduces into a row of its own, which starts from a neutral value; the rows are
 # combined in the order of the turns, so that the result does not depend on the threads.
 BEGIN = """\
 for k in range({name}.size):
@@ -144,9 +203,11 @@ for i in range(first, last):
         {name}[k] = {combined}
 """
 
-# What the second step of two takes.
+# Points that a thread takes at a time in the second step of strategy "two-step".
+POINTS = 4096
+# The arrays of that second step, by their names in ``SUM``.
 SUMMED = ("point_offset", "place", "found", "total")
-# Each point adds up what its elements found.
+# Each point adds up the values that its elements left in ``found``.
 SUM = """\
 def elements(start, stop, order, point_offset, place, found, total):
     for p in range(start, stop):
@@ -160,7 +221,11 @@ def alone(params: Sequence[str]) -> str:
 
 
 def shared(params: Sequence[str], slots: Sequence[Slot] = ()) -> str:
-    """The body of ``run`` for several threads; rows for what :func:`reduced` names come last."""
+    """The body of ``run`` for several threads.
+
+    The arrays that take a row for each turn, one for each global of :func:`reduced`, come
+    after ``params``.
+    """
     begin, combine, passed = _reductions(params, slots)
     return SHARED.format(
         passed=", ".join(passed),
@@ -172,38 +237,51 @@ def shared(params: Sequence[str], slots: Sequence[Slot] = ()) -> str:
 
 
 def once(params: Sequence[str], slots: Sequence[Slot]) -> str:
-    """``run`` of one turn for Python, of the same arrays."""
+    """``run`` of a single turn, to be called from Python with the same arrays."""
     begin, _, passed = _reductions(params, slots)
-    every = [*params, *(f"part_s{i}" for i, _ in reduced(slots))]
+    all_params = [*params, *(f"part_s{i}" for i, _ in reduced(slots))]
     return ONCE.format(
-        params=", ".join(every), begin=indent(begin, " " * 4), passed=", ".join(passed)
+        params=", ".join(all_params), begin=indent(begin, " " * 4), passed=", ".join(passed)
     )
 
 
 def _reductions(params: Sequence[str], slots: Sequence[Slot]) -> tuple[str, str, list[str]]:
-    """What begins and ends a turn, and what ``elements`` is given."""
-    begin, combine, passed = "", "", list(params)
+    """Lines before a turn, lines after the last turn, and the arguments of ``elements``."""
+    begin = ""
+    combine = ""
+    passed = list(params)
     for i, slot in reduced(slots):
         name = f"s{i}"
-        value = COMBINED[slot.access].format(total=f"{name}[k]", value=f"part_{name}[i, k]")
-        nothing = "-0.0" if slot.dtype.kind == "f" else "0"
-        start = nothing if slot.access is Access.INC else f"{name}[k]"
+        combined = COMBINED[slot.access].format(
+            total=f"{name}[k]", value=f"part_{name}[i, k]"
+        )
+        # A sum starts from zero, a minimum or maximum from the value of the global.
+        if slot.access is not Access.INC:
+            start = f"{name}[k]"
+        elif slot.dtype.kind == "f":
+            start = "-0.0"
+        else:
+            start = "0"
         begin += BEGIN.format(name=name, start=start)
-        combine += COMBINE.format(name=name, combined=value)
+        combine += COMBINE.format(name=name, combined=combined)
+        # The turn works on its own row instead of the global.
         passed[passed.index(name)] = f"part_{name}[i]"
     return begin, combine, passed
 
 
 def reduced(slots: Sequence[Slot]) -> list[tuple[int, Slot]]:
-    """The globals that a loop changes, with their places; each turn needs a row for each."""
+    """The globals that a loop changes, with their numbers among the slots."""
     return [(i, slot) for i, slot in enumerate(slots) if slot.rows is None and slot.written]
 
 
 def point_sums(slot: Slot, n_points: int) -> str:
-    """``elements`` of the second step of two, over points."""
+    """``elements`` of the second step of strategy "two-step", which runs over points."""
     soa = slot.soa and slot.dim > 1
     body = ""
     for k in range(slot.dim):
-        target = f"{k * n_points} + p" if soa else f"p * {slot.dim} + {k}"
+        if soa:
+            target = f"{k * n_points} + p"
+        else:
+            target = f"p * {slot.dim} + {k}"
         body += f"            total[{target}] += found[place[i] * {slot.dim} + {k}]\n"
     return SUM.format(body=body)

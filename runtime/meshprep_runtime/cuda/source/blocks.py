@@ -1,6 +1,7 @@
 """The body of a kernel whose thread blocks are blocks of the plan [S19, G10 section 10].
 
-Stage, compute, add up in shared memory, commit.
+A block stages values of its points in shared memory, computes its elements, adds up in
+shared memory, and commits the sums to global memory.
 """
 
 from ...kernel.rows import Row
@@ -31,38 +32,42 @@ from .shape import C_TYPES, LoopShape, unique
 
 def in_blocks(shape: LoopShape) -> Lines:
     """The whole body."""
-    moves = collapsed if shape.strategy.collapsed else by_points
-    elements = _in_rounds if shape.several else _at_once
-    return [
-        *_open(shape),
-        *elements(shape, moves.stage(shape)),
-        # Those that add by colours meet after each colour.
-        *(["MP_BARRIER();"] if shape.writes and not shape.takes_turns else []),
-        *moves.commit(shape),
-        *fold(shape),
-    ]
+    if shape.strategy.collapsed:
+        staging = collapsed.stage_pieces(shape)
+        commit = collapsed.commit_pieces(shape)
+    else:
+        staging = by_points.stage_points(shape)
+        commit = by_points.commit_points(shape)
+    if shape.several:
+        elements = _elements_in_rounds(shape, staging)
+    else:
+        elements = _elements_at_once(shape, staging)
+    # Threads that add by colours have met after the last colour.
+    barrier = ["MP_BARRIER();"] if shape.writes and not shape.takes_turns else []
+    return [*_open(shape), *elements, *barrier, *commit, *fold(shape)]
 
 
-def _at_once(shape: LoopShape, staging: Lines) -> Lines:
-    """A thread an element.
+def _elements_at_once(shape: LoopShape, staging: Lines) -> Lines:
+    """One element for each thread.
 
-    Where an element's values lie is asked for before its block stages, so that both are under way
-    at once; the values themselves would take too many registers.
+    The points of an element are loaded before its block stages, so that both loads are
+    under way at once; the values themselves would take too many registers.
     """
     return [
-        *_element(shape),
+        *_element_of_thread(shape),
         *declare(shape),
         *begin(shape),
-        *_find(shape),
+        *_find_colour_and_points(shape),
         *staging,
-        *_work(shape),
+        *_compute_and_add(shape),
     ]
 
 
-def _in_rounds(shape: LoopShape, staging: Lines) -> Lines:
-    """Several elements a thread [G12]: in a round a thread has one, and adds what it is for.
+def _elements_in_rounds(shape: LoopShape, staging: Lines) -> Lines:
+    """Several elements for each thread, one in each round [G12].
 
-    So only reductions stay in registers from one round to the next.
+    A thread adds the increments of its element at the end of the round, so that only
+    reductions stay in registers from one round to the next.
     """
     return [
         *declare(shape, lambda row: row.reduces),
@@ -70,36 +75,38 @@ def _in_rounds(shape: LoopShape, staging: Lines) -> Lines:
         *staging,
         f"MP_LOOP for (int done = 0; done < count; done += {shape.threads}) {{",
         "  const int own = done + MP_THREAD;",
-        *indent(_element(shape)),
+        *indent(_element_of_thread(shape)),
         *indent(declare(shape, lambda row: not row.reduces)),
-        *indent(_find(shape)),
-        *indent(_work(shape)),
+        *indent(_find_colour_and_points(shape)),
+        *indent(_compute_and_add(shape)),
         "}",
     ]
 
 
 def _open(shape: LoopShape) -> Lines:
-    """The block, its points and its shared memory."""
-    names, piece = shape.head, shape.head_piece
+    """The numbers of the block, and its shared memory."""
+    names = shape.head
+    piece = shape.head_piece
     width = -(-len(names) // piece) * piece
-    at = f"MP_AT(first + MP_BLOCK, {width})"
-    return [
-        f"{C_TYPES[shape.index_type.str[1:]]} head[{width}];",
-        *(f"MP_LOAD({piece}, head + {k}, blocks, {at} + {k});" for k in range(0, width, piece)),
-        *(_told(name, k) for k, name in enumerate(names)),
-        *([] if shape.several else ["MP_EXPECT(count <= MP_THREADS);"]),
-        *_open_shared(shape),
-    ]
+    row = f"MP_AT(first + MP_BLOCK, {width})"
+    lines = [f"{C_TYPES[shape.index_type.str[1:]]} head[{width}];"]
+    pieces = range(0, width, piece)
+    lines += [f"MP_LOAD({piece}, head + {k}, blocks, {row} + {k});" for k in pieces]
+    lines += [_number_of_block(name, k) for k, name in enumerate(names)]
+    if not shape.several:
+        lines.append("MP_EXPECT(count <= MP_THREADS);")
+    return [*lines, *_open_shared(shape)]
 
 
-def _told(name: str, k: int) -> str:
+def _number_of_block(name: str, k: int) -> str:
+    """The variable of a number in the head of the block."""
     if name.startswith(("begin", "from")):
         return f"const Index {name} = head[{k}];"
     return f"const int {name} = (int)head[{k}];"
 
 
-def _element(shape: LoopShape) -> Lines:
-    """A thread's element, where there is one left for it."""
+def _element_of_thread(shape: LoopShape) -> Lines:
+    """The element of a thread, where one is left for it."""
     active = f"const bool active = {shape.own} < count;"
     if not shape.permutes:
         return [active, f"const Index e = begin + {shape.own};"]
@@ -110,46 +117,51 @@ def _element(shape: LoopShape) -> Lines:
     ]
 
 
-def _find(shape: LoopShape) -> Lines:
-    """Its colour, and where its values lie."""
-    return [
-        *(f"int {local_name(r)};" for r in unique(shape.rows, shape.uses_local)),
-        *(f"Index {point_name(r)};" for r in unique(shape.rows, shape.uses_map)),
-        *(["int colour = -1;"] if shape.takes_turns else []),
-        "if (active) {",
-        *([f"  colour = thread_colour[{shape.place}];"] if shape.takes_turns else []),
-        *indent([*find_local(shape), *find_points(shape)]),
-        "}",
-    ]
+def _find_colour_and_points(shape: LoopShape) -> Lines:
+    """The colour of the element, and its points."""
+    lines = [f"int {local_name(r)};" for r in unique(shape.rows, shape.uses_local)]
+    lines += [f"Index {point_name(r)};" for r in unique(shape.rows, shape.uses_map)]
+    inside = [*find_local(shape), *find_points(shape)]
+    if shape.takes_turns:
+        lines.append("int colour = -1;")
+        inside = [f"colour = thread_colour[{shape.place}];", *inside]
+    return [*lines, "if (active) {", *indent(inside), "}"]
 
 
-def _work(shape: LoopShape) -> Lines:
-    """The user's function on an element, and what it adds to where its block keeps it."""
-    keep = {"colours": _by_colour, "atomics": _add_atomically, "gather": _leave}
-    return [
-        "if (active) {",
-        *indent(_compute(shape)),
-        "}",
-        *(keep[shape.strategy.adds](shape) if shape.writes else []),
-    ]
+def _compute_and_add(shape: LoopShape) -> Lines:
+    """Call the user's function on an element, and add its increments in shared memory."""
+    add_by = {
+        "colours": _add_by_colour,
+        "atomics": _add_atomically_in_shared,
+        "gather": _leave_in_shared,
+    }
+    add = add_by[shape.strategy.adds](shape) if shape.writes else []
+    return ["if (active) {", *indent(_compute(shape)), "}", *add]
 
 
 def _compute(shape: LoopShape) -> Lines:
-    """What an element does once its block has staged; elements that take turns wait for theirs."""
+    """Call the user's function once the block has staged.
+
+    Where elements wait for their turn, only load the rows that do not wait.
+    """
     waits = {f"s{i}" for i in shape.turned}
     first = load(shape, lambda row: row.array not in waits)
-    return first if waits else [*first, *call(shape), *store_direct(shape)]
+    if waits:
+        return first
+    return [*first, *call(shape), *store_direct(shape)]
 
 
 def _open_shared(shape: LoopShape) -> Lines:
-    """The arrays in shared memory: those of a set lie in one another, row by row."""
-    lines, begin = [], "0"
+    """The arrays in shared memory; a row of a set has the values of all its dats."""
+    lines = []
+    begin = "0"
     for s, row in shape.shared_rows.items():
         lines.append(f"const int shared{s} = {begin};")
         for i in row.offset:
             size = f"{row.stride // shape.slots[i].dtype.itemsize} * many{s}"
             lines.append(f"MP_SHARED({shape.c_type(i)}, h{i}, shared{s}, {size});")
         begin = f"shared{s} + {row.stride} * many{s}"
+    # Behind the points lie the rows that elements leave to be gathered.
     for i in shape.gathered:
         size = f"{shape.slots[i].dim * adding(shape, i)} * count"
         lines += [
@@ -160,7 +172,8 @@ def _open_shared(shape: LoopShape) -> Lines:
     return lines
 
 
-def _by_colour(shape: LoopShape) -> Lines:
+def _add_by_colour(shape: LoopShape) -> Lines:
+    """Elements add, or take their turn, one thread colour after the other."""
     return [
         "MP_EXPECT(colour < colours);",
         *_colours(shape),
@@ -175,7 +188,7 @@ def _by_colour(shape: LoopShape) -> Lines:
 
 
 def _colours(shape: LoopShape) -> Lines:
-    """Opens the loop over thread colours; a round of sorted elements has but a few of them."""
+    """The head of the loop over thread colours; a round of sorted elements has few."""
     if not (shape.several and shape.strategy.permutes):
         return ["MP_LOOP for (int c = 0; c < colours; ++c) {"]
     return [
@@ -185,68 +198,75 @@ def _colours(shape: LoopShape) -> Lines:
 
 
 def _in_turn(shape: LoopShape) -> Lines:
-    """An element that must see what those before it wrote."""
+    """Call the user's function on an element that reads what elements before it wrote."""
     if not shape.turned:
         return []
     waits = {f"s{i}" for i in shape.turned}
-    stored = [
-        line
-        for n, row in numbered(shape)
-        if row.array in waits
-        for line in _put(shape, row, f"r{n}")
-    ]
+    stored: Lines = []
+    for n, row in numbered(shape):
+        if row.array in waits:
+            stored += _store_in_turn(shape, row, f"r{n}")
     first = load(shape, lambda row: row.array in waits)
     return [*first, *call(shape), *store_direct(shape), *stored]
 
 
-def _put(shape: LoopShape, row: Row, values: str) -> Lines:
-    """A row of an element whose turn it is, to where the next one finds it."""
+def _store_in_turn(shape: LoopShape, row: Row, values: str) -> Lines:
+    """Store a row where the next element reads it."""
     if shape.uses_local(row):
-        return to_shared(shape, int(row.array[1:]), local_name(row), values)
-    return to_global(shape, row, point_name(row), values)
+        return to_shared(
+            shape=shape, i=int(row.array[1:]), point=local_name(row), values=values
+        )
+    return to_global(shape=shape, row=row, point=point_name(row), values=values)
 
 
-def _add_atomically(shape: LoopShape) -> Lines:
-    added = [
-        f"MP_ADD(h{i}, {place_in_shared(shape, i, k, local_name(row))}, r{n}[{k}]);"
-        for n, row in numbered(shape)
-        if row.adds and not row.placed
-        for i in (int(row.array[1:]),)
-        for k in range(row.dim)
-    ]
+def _add_atomically_in_shared(shape: LoopShape) -> Lines:
+    """Elements add to shared memory and matrices by atomics."""
+    added: Lines = []
+    for n, row in numbered(shape):
+        if row.placed or not row.adds:
+            continue
+        i = int(row.array[1:])
+        for k in range(row.dim):
+            place = place_in_shared(shape=shape, i=i, k=k, point=local_name(row))
+            added.append(f"MP_ADD(h{i}, {place}, r{n}[{k}]);")
     added += add_to_matrix(shape, atomically=True)
     return ["if (active) {", *indent(added), "}"]
 
 
 def _add(shape: LoopShape) -> Lines:
-    """What an element adds to its points, which no other thread has at the time."""
+    """Add the increments of an element to points that no other thread has at the time."""
     lines = []
     for n, row in numbered(shape):
         if row.placed:
             continue
         if row.adds and not shape.uses_local(row):
             values = [f"r{n}[{k}]" for k in range(row.dim)]
-            lines += add_to_global(shape, row, point_name(row), values)
+            lines += add_to_global(
+                shape=shape, row=row, point=point_name(row), values=values
+            )
+        # Load the sum from shared memory, add, and store it: no other thread has the point
+        # now.
         elif row.adds:
-            i, point = int(row.array[1:]), local_name(row)
+            i = int(row.array[1:])
+            point = local_name(row)
             lines += [
                 "{",
                 f"  {shape.c_type(i)} sum[{row.dim}];",
-                *indent(from_shared(shape, i, point, "sum")),
+                *indent(from_shared(shape=shape, i=i, point=point, into="sum")),
                 *(f"  sum[{k}] += r{n}[{k}];" for k in range(row.dim)),
-                *indent(to_shared(shape, i, point, "sum")),
+                *indent(to_shared(shape=shape, i=i, point=point, values="sum")),
                 "}",
             ]
     return lines
 
 
-def _leave(shape: LoopShape) -> Lines:
-    """Each thread leaves what it adds at a place of its own [G10 section 10]."""
+def _leave_in_shared(shape: LoopShape) -> Lines:
+    """Each thread leaves its increments in places of its own [G10 section 10]."""
     inside = []
     for i in shape.gathered:
-        mine = [n for n, r in numbered(shape) if r.array == f"s{i}" and r.adds]
-        for j, n in enumerate(mine):
+        added = [n for n, r in numbered(shape) if r.array == f"s{i}" and r.adds]
+        for j, n in enumerate(added):
             for k in range(shape.slots[i].dim):
-                at = f"{k * len(mine) + j} * count + {shape.own}"
-                inside.append(f"h{i}[{at}] = r{n}[{k}];")
+                place = f"{k * len(added) + j} * count + {shape.own}"
+                inside.append(f"h{i}[{place}] = r{n}[{k}];")
     return ["if (active) {", *indent(inside), "}"]

@@ -1,124 +1,135 @@
-"""A kernel in Python as a function in C: for a device by numba-cuda, for this CPU by numba.
+"""A kernel in Python as a C function: by numba-cuda for a device, by numba for this CPU.
 
-The text of a loop only declares it. For CUDA it is linked in as LTO-IR and inlined there; the run
-on the CPU gets its address.
+The text of a loop only declares the function. For CUDA it is linked as LTO-IR, and inlined;
+a run on the CPU calls it by its address.
 """
 
 import dis
 import re
 import threading
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ...errors import MeshprepError, MissingPackageError
-from ...kernel.analysis import INNER, fresh, reach, takes_single
+from ..._numba.compiling import INNER
+from ..._numba.device import compiling_for, device_tools, import_numba_cuda
+from ..._numba.installed import import_numba
+from ..._numba.messages import unknown_ufunc_in
+from ...errors import MeshprepError
+from ...kernel.analysis import fresh, reach, takes_single
 from ...kernel.bind import Slot
-from ...kernel.compiler import compile_error, import_numba
+from ...kernel.compiler import compile_error
 from ...kernel.rows import Row
 from ...plan import LoopPlan
 from .shape import C_TYPES
 
+# The function's name in the text.
 NAME = "meshprep_element"
+# Compiled kernels of a process.
 MAX_KEPT = 256
 
+# Compiled kernels, by all that they depend on.
 _kept: dict[Hashable, Any] = {}
-_keeping = threading.Lock()
+# A lock that a thread may take twice: a signal handler may compile while its thread does.
+_keeping = threading.RLock()
 
 
 @dataclass(frozen=True, eq=False)
 class PythonKernel:
-    """The body for one element, in Python, as a ParLoop takes it."""
+    """A kernel in Python, as a ParLoop takes it."""
 
     function: Callable[..., None]
     plan: LoopPlan
     slots: tuple[Slot, ...]
     rows: tuple[Row, ...]  # one for each parameter
-    # On a device: sums in another order, roots and quotients of ``f4`` that are nearly right.
+    # On a device: sums in another order, approximate roots and quotients of ``f4``.
     fastmath: bool = False
 
     @property
     def name(self) -> str:
-        """The function's name in the text, whatever it is in Python."""
+        """The function's name in the text."""
         return NAME
 
     @property
     def text(self) -> str:
-        """Its declaration: one text for all kernels of a loop."""
-        types = [C_TYPES[self._dtype(r).str[1:]] for r in self.rows]
-        given = [f"{'const ' * r.only_read}{t}*" for r, t in zip(self.rows, types, strict=True)]
-        return f"MP_EXTERN({NAME}, {', '.join(given)});"
+        """The declaration of the function, the same for all kernels of a loop."""
+        parameters = []
+        for row in self.rows:
+            const = "const " if row.only_read else ""
+            parameters.append(f"{const}{C_TYPES[self._dtype(row).str[1:]]}*")
+        return f"MP_EXTERN({NAME}, {', '.join(parameters)});"
 
     def ltoir(self, arch: str = "sm_90") -> bytes:
         """LTO-IR for an architecture, by numba-cuda; no device and no driver are needed.
 
         Raises MissingPackageError without numba-cuda and NVIDIA's NVVM and NVRTC. Raises
-        MeshprepError for a kernel that numba-cuda does not compile, that raises or asserts (a
-        device cannot) or that changes what it only reads. About a second, once a kernel,
-        architecture and process; globals are those of that moment.
+        MeshprepError for a kernel that numba-cuda does not compile, that raises or asserts
+        (a device cannot), or that changes a row that it only reads. Takes about a second,
+        once in a process for a kernel and architecture; globals are those of that time.
         """
-        found = re.fullmatch(r"sm_(\d+)(\d)[af]?", arch)
-        if not found:
+        numbers = re.fullmatch(r"sm_(\d+)(\d)[af]?", arch)
+        if not numbers:
             raise MeshprepError(f"architecture '{arch}' is unknown: use one such as sm_90")
-        capability = (int(found[1]), int(found[2]))
-        made: bytes = self._once(
-            ("device", capability, self.fastmath), lambda: self._on_device(capability)
-        )
-        return made
+        capability = (int(numbers[1]), int(numbers[2]))
+        target = ("device", capability, self.fastmath)
+        code: bytes = self._once(target, lambda: self._compile_for_device(capability))
+        return code
 
     def address(self) -> int:
-        """The address of its machine code for this CPU; valid as long as the process."""
-        address: int = self._once(("host",), self._on_host).address
+        """The address of the machine code for this CPU, valid as long as the process."""
+        address: int = self._once(("host",), self._compile_for_host).address
         return address
 
     def _dtype(self, row: Row) -> np.dtype:
         return self.slots[int(row.array[1:])].dtype
 
     def _once(self, target: Hashable, make: Callable[[], Any]) -> Any:
-        """What has been made already for a kernel with the same content."""
+        """``make()``, once for kernels with the same content and target."""
         rows = tuple((self._dtype(r).str, r.dim, r.only_read) for r in self.rows)
         key = (target, rows, self._single, reach(self.function))
         with _keeping:
             if key not in _kept:
                 if len(_kept) >= MAX_KEPT:
-                    # Addresses of code for this CPU are handed out for good.
+                    # Code for this CPU stays, since its address is in use.
                     device = (k for k in _kept if k[0] != ("host",))  # type: ignore[index]
                     _kept.pop(next(device, None), None)
-                _kept[key] = self._explained(make)
+                _kept[key] = self._with_explained_errors(make)
             return _kept[key]
 
     @property
     def _single(self) -> bool:
         return takes_single(s.dtype for s in self.slots)
 
-    def _explained(self, make: Callable[[], Any]) -> Any:
+    def _with_explained_errors(self, make: Callable[[], Any]) -> Any:
+        """``make()``; raises MeshprepError for the errors of numba."""
         try:
             return make()
         except MeshprepError:
             raise
-        except Exception as error:  # numba's own and, for some bytecode, others.
-            unknown = re.search(r"<ufunc '(\w+)'>", str(error))
+        except Exception as error:  # numba's errors and, for some bytecode, others
+            unknown = unknown_ufunc_in(error)
             if unknown:
                 raise MeshprepError(
-                    f"kernel '{self.function.__name__}' uses np.{unknown[1]}, which numba-cuda "
-                    "does not have: use a function of math, or an operator"
+                    f"kernel '{self.function.__name__}' uses np.{unknown}, which "
+                    "numba-cuda does not have: use a function of math, or an operator"
                 ) from error
-            raise compile_error(self.function, self.plan.loop, self.slots, error) from error
+            raise compile_error(
+                kernel=self.function, loop=self.plan.loop, slots=self.slots, error=error
+            ) from error
 
-    def _on_device(self, capability: tuple[int, int]) -> bytes:
+    def _compile_for_device(self, capability: tuple[int, int]) -> bytes:
         cuda = import_numba_cuda()
 
         def compile_one(function: Any, own: dict[str, Any]) -> Any:
             self._refuse_raising(function)
             return cuda.jit(device=True, forceinline=True, fastmath=self.fastmath)(function)
 
-        with _device_of(capability):
-            entry, types = self._entry(compile_one, _device_tools())
-            made, _ = cuda.compile(
+        with compiling_for(capability):
+            entry, types = self._entry(compile_one, device_tools())
+            code, _ = cuda.compile(
                 entry,
                 types,
                 device=True,
@@ -129,147 +140,48 @@ class PythonKernel:
                 forceinline=True,
                 fastmath=self.fastmath,
             )
-        return bytes(made)
+        return bytes(code)
 
-    def _on_host(self) -> Any:
+    def _compile_for_host(self) -> Any:
         numba = import_numba()
+        from ..._numba.lowering import HOST
+
         options = {"error_model": "numpy"}
 
         def compile_one(function: Any, own: dict[str, Any]) -> Any:
             self._refuse_raising(function)
             return numba.jit(**options | own | INNER)(function)
 
-        entry, types = self._entry(compile_one, _host_tools())
+        entry, types = self._entry(compile_one, HOST)
         return numba.cfunc(types, **options)(entry)
 
-    def _entry(self, compile_one: Callable[..., Any], tools: SimpleNamespace) -> tuple[Any, Any]:
+    def _entry(
+        self, compile_one: Callable[..., Any], tools: SimpleNamespace
+    ) -> tuple[Any, Any]:
         """A function of pointers that hands rows to the kernel, and its signature."""
         import numba
 
+        from ..._numba.lowering import row_at_pointer
+
         scope: dict[str, Any] = {"kernel": fresh(self.function, compile_one, self._single)}
-        given = []
+        arguments = []
+        # Rows of one length share a function that makes them.
         for n, row in enumerate(self.rows):
             name = f"row{row.dim}_{row.only_read}"
-            scope[name] = _row_of(tools, row.dim, bool(row.only_read))
-            given.append(f"{name}(p{n})")
-        names = ", ".join(f"p{n}" for n in range(len(self.rows)))
-        exec(f"def entry({names}):\n    kernel({', '.join(given)})\n", scope)
-        pointers = [numba.types.CPointer(numba.from_dtype(self._dtype(row))) for row in self.rows]
+            scope[name] = row_at_pointer(tools, row.dim, bool(row.only_read))
+            arguments.append(f"{name}(p{n})")
+        parameters = ", ".join(f"p{n}" for n in range(len(self.rows)))
+        exec(f"def entry({parameters}):\n    kernel({', '.join(arguments)})\n", scope)
+        # The C text hands over pointers alone.
+        pointers = [
+            numba.types.CPointer(numba.from_dtype(self._dtype(row))) for row in self.rows
+        ]
         return scope["entry"], numba.types.void(*pointers)
 
     def _refuse_raising(self, function: Any) -> None:
         if any(i.opname == "RAISE_VARARGS" for i in dis.get_instructions(function)):
             raise MeshprepError(
-                f"loop '{self.plan.loop.name}': function '{function.__name__}' raises or asserts, "
-                "which a GPU cannot: leave that out, and mark what is wrong in a dat"
+                f"loop '{self.plan.loop.name}': function '{function.__name__}' raises or "
+                "asserts, which a GPU cannot: leave that out, and mark what is wrong in a "
+                "dat"
             )
-
-
-def import_numba_cuda() -> Any:
-    """``numba.cuda`` of the package numba-cuda; raises MissingPackageError without it."""
-    import_numba()
-    try:
-        import numba_cuda  # noqa: F401
-        from cuda import pathfinder
-        from numba import cuda
-        from numba.cuda.np import arrayobj  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise _missing(str(error)) from error
-    except AttributeError as error:
-        # It looks for what newer releases of NumPy have not.
-        raise _missing(f"this release does not know NumPy {np.__version__}: {error}") from error
-    for name in ("nvrtc", "nvvm", "nvJitLink"):
-        try:
-            pathfinder.load_nvidia_dynamic_lib(name)
-        except RuntimeError as error:
-            raise _missing(f"no library {name}") from error
-    _complete_functions()
-    return cuda
-
-
-def _missing(what: str) -> MissingPackageError:
-    return MissingPackageError(
-        f"compiling a Python kernel for a GPU needs numba-cuda and its libraries ({what}): "
-        "pip install 'meshprep-runtime[check]'"
-    )
-
-
-def _complete_functions() -> None:
-    """NumPy's names of functions that numba-cuda knows by those of ``math`` only."""
-    import math
-
-    from numba import types
-    from numba.cuda.mathimpl import get_unary_impl_for_fn_and_ty
-    from numba.cuda.ufuncs import ufunc_db
-
-    def lowered(function: Any, kind: Any) -> Any:
-        return lambda context, builder, sig, args: get_unary_impl_for_fn_and_ty(function, kind)(
-            context, builder, sig, args
-        )
-
-    names = {np.sqrt: math.sqrt, np.exp: math.exp, np.expm1: math.expm1, np.log1p: math.log1p}
-    for ufunc, function in (names | {np.absolute: math.fabs, np.fabs: math.fabs}).items():
-        loops = {"f->f": lowered(function, types.float32), "d->d": lowered(function, types.float64)}
-        ufunc_db().setdefault(ufunc, loops)
-
-
-@contextmanager
-def _device_of(capability: tuple[int, int]) -> Iterator[None]:
-    """numba-cuda compiles what a kernel calls for the device at hand: here for one of this kind."""
-    from numba.cuda import dispatcher
-    from numba.cuda.core.compiler_lock import global_compiler_lock
-
-    with global_compiler_lock:
-        asked = dispatcher.get_current_device
-        dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
-        try:
-            yield
-        finally:
-            dispatcher.get_current_device = asked
-
-
-def _device_tools() -> SimpleNamespace:
-    from numba import types
-    from numba.cuda import cgutils  # type: ignore[attr-defined]
-    from numba.cuda.extending import intrinsic
-    from numba.cuda.np.arrayobj import populate_array
-
-    return SimpleNamespace(
-        cgutils=cgutils, types=types, intrinsic=intrinsic, populate_array=populate_array
-    )
-
-
-def _host_tools() -> SimpleNamespace:
-    from numba.core import cgutils, types
-    from numba.extending import intrinsic
-    from numba.np.arrayobj import populate_array
-
-    return SimpleNamespace(
-        cgutils=cgutils, types=types, intrinsic=intrinsic, populate_array=populate_array
-    )
-
-
-def _row_of(tools: SimpleNamespace, dim: int, only_read: bool) -> Any:
-    """An intrinsic that makes an array of ``dim`` values of a pointer."""
-    types, cgutils = tools.types, tools.cgutils
-
-    def row(typing: Any, base: Any) -> Any:
-        array = types.Array(base.dtype, 1, "C", readonly=only_read)
-
-        def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            size = context.get_abi_sizeof(context.get_data_type(base.dtype))
-            view = cgutils.create_struct_proxy(array)(context, builder)
-            tools.populate_array(
-                view,
-                data=args[0],
-                shape=[context.get_constant(types.intp, dim)],
-                strides=[context.get_constant(types.intp, size)],
-                itemsize=context.get_constant(types.intp, size),
-                meminfo=None,
-                parent=None,
-            )
-            return view._getvalue()
-
-        return array(base), make
-
-    return tools.intrinsic(row)

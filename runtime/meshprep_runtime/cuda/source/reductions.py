@@ -1,7 +1,8 @@
-"""Globals that elements add to, lower or raise: a value of each block, which a last step joins.
+"""Reductions of globals: each block has a value, and a last step joins the values [G12].
 
-Neither atomics nor their order come in, so that results are the same bits in every run [G12]. The
-last step is :func:`join` on the host, or a kernel of one block a component on the device.
+There are no atomics, whose order changes, so that results have the same bits in every run.
+The last step is :func:`join` on the host, or a kernel with a block for each component on
+the device.
 """
 
 from typing import Any
@@ -13,7 +14,7 @@ from ...kernel.bind import Slot
 from ...types.loops import Access
 from .shape import LoopShape
 
-# A NaN stays, as in the text for the CPU.
+# How a value ``other`` of another thread is joined. NaN stays, as in the text for a CPU.
 JOINS = {
     Access.INC: "{g}[MP_THREAD] += other;",
     Access.MIN: "if (other < {g}[MP_THREAD]) {g}[MP_THREAD] = other; "
@@ -24,27 +25,29 @@ JOINS = {
 
 
 def begin(shape: LoopShape) -> list[str]:
-    """Every thread starts from the value given, so that idle ones change nothing; sums from 0."""
-    return [
-        f"r{n}[{k}] = {row.array}[{k}];"
-        for n, row in enumerate(shape.rows)
-        if row.reduces and row.access is not Access.INC
-        for k in range(row.dim)
-    ]
+    """Start minima and maxima of every thread from the global.
+
+    So threads without an element change nothing. Sums start from zero.
+    """
+    lines: list[str] = []
+    for n, row in enumerate(shape.rows):
+        if row.reduces and row.access is not Access.INC:
+            lines += [f"r{n}[{k}] = {row.array}[{k}];" for k in range(row.dim)]
+    return lines
 
 
 def fold(shape: LoopShape) -> list[str]:
-    """The threads of a block join their values in shared memory, the upper half with the lower."""
+    """Join the values of a block's threads in shared memory, upper half to lower half."""
     lines = []
     for n, row in enumerate(shape.rows):
         if row.reduces:
             for k in range(row.dim):
-                lines += _fold(shape, int(row.array[1:]), f"r{n}[{k}]", k)
+                lines += _fold(shape=shape, i=int(row.array[1:]), value=f"r{n}[{k}]", k=k)
     return lines
 
 
 def join(slot: Slot, value: NDArray[Any], partial: NDArray[Any]) -> None:
-    """Bring the values of all blocks, component by component, into the global."""
+    """Join the values of all blocks into the global, component by component."""
     parts = partial.reshape(slot.dim, -1)
     if not parts.shape[1]:
         return
@@ -85,10 +88,10 @@ MP_KERNEL({threads}) {name}(
 
 
 def join_text(slot: Slot, i: int, c_type: str) -> str:
-    """The kernel that does on a device what :func:`join` does on the host, for slot ``i``.
+    """The kernel that joins the values of slot ``i`` on a device, as :func:`join` does.
 
-    Sums start from zero and take the global in at the end, as there; least and largest start from
-    it in every thread.
+    Sums start from zero, and the global is added at the end, as on the host; minima and
+    maxima start from the global in every thread.
     """
     adds = slot.access is Access.INC
     form = JOINS[slot.access]
@@ -105,9 +108,10 @@ def join_text(slot: Slot, i: int, c_type: str) -> str:
 
 
 def _fold(shape: LoopShape, i: int, value: str, k: int) -> list[str]:
-    c_type, g = shape.c_type(i), f"g{i}"
+    c_type = shape.c_type(i)
+    g = f"g{i}"
     return [
-        # What lay in shared memory before is no longer needed by any thread.
+        # Wait until no thread needs the shared memory for anything else.
         "MP_BARRIER();",
         "{",
         f"  MP_SHARED({c_type}, {g}, 0, MP_THREADS);",

@@ -1,6 +1,7 @@
-"""The one template: CUDA C for any loop and strategy, with macros for what only a GPU has.
+"""The text of a loop's kernels, with macros for all that only a GPU has.
 
-The text takes :file:`device.hpp` in front of it for CUDA and :file:`checked.hpp` for the CPU.
+:file:`device.hpp` before the text makes it CUDA C, and :file:`checked.hpp` C++ that runs on
+the CPU.
 """
 
 import re
@@ -32,11 +33,13 @@ from .rows import (
 )
 from .shape import C_TYPES, LoopShape, unique
 
+NAME = "meshprep_loop"
+# The second kernel of strategy "two-step".
 SUM_NAME = "meshprep_sum"
 
 
 def rows_left(shape: LoopShape, i: int) -> list[int]:
-    """The rows that add to a slot, in the order of their parts of its temporary array."""
+    """The rows that add to a slot, in the order of their parts of the temporary array."""
     return [n for n, row in enumerate(shape.rows) if row.array == f"s{i}" and row.adds]
 
 
@@ -47,47 +50,65 @@ def scratch(shape: LoopShape) -> dict[str, tuple[np.dtype, int]]:
     n = shape.plan.sizes[shape.loop.over]
     slots = shape.slots
     return {
-        f"t{i}": (slots[i].dtype, n * slots[i].dim * len(rows_left(shape, i))) for i in shape.added
+        f"t{i}": (slots[i].dtype, n * slots[i].dim * len(rows_left(shape, i)))
+        for i in shape.added
     }
 
 
 def leave(shape: LoopShape, n: int) -> Lines:
-    """An element's row into its part of the temporary array; laid out as the dat it is for."""
+    """Store the row of an element in its part of the temporary array.
+
+    The temporary array has the layout of the dat.
+    """
+    # Arguments that add to one array leave their rows beside each other.
     row = shape.rows[n]
     i = int(row.array[1:])
-    own = rows_left(shape, i)
-    return [
-        line
-        for k in range(0, row.dim, shape.width(i))
-        for line in _leave(shape, i, f"{own.index(n)} * size + e", len(own), f"r{n}", k)
-    ]
+    parts = rows_left(shape, i)
+    width = shape.width(i)
+    lines = []
+    # Store as many components at once as their alignment allows.
+    for k in range(0, row.dim, width):
+        address = _place_in_temporary(
+            shape=shape,
+            i=i,
+            row_number=f"({parts.index(n)} * size + e)",
+            n_parts=len(parts),
+            k=k,
+        )
+        if width == 1:
+            lines.append(f"t{i}[{address}] = r{n}[{k}];")
+        else:
+            lines.append(f"MP_STORE({width}, t{i}, {address}, r{n} + {k});")
+    return lines
 
 
-def _leave(shape: LoopShape, i: int, place: str, many: int, values: str, k: int) -> Lines:
-    at, width = _at(shape, i, f"({place})", many, k), shape.width(i)
-    if width == 1:
-        return [f"t{i}[{at}] = {values}[{k}];"]
-    return [f"MP_STORE({width}, t{i}, {at}, {values} + {k});"]
-
-
-def _at(shape: LoopShape, i: int, place: str, many: int, k: int) -> str:
+def _place_in_temporary(
+    shape: LoopShape, i: int, row_number: str, n_parts: int, k: int
+) -> str:
+    """The place of component ``k`` of a row of the temporary array of slot ``i``."""
     slot = shape.slots[i]
     if slot.dim == 1:
-        return place
-    return f"{k * many} * size + {place}" if slot.soa else f"{place} * {slot.dim} + {k}"
+        return row_number
+    if slot.soa:
+        return f"{k * n_parts} * size + {row_number}"
+    return f"{row_number} * {slot.dim} + {k}"
 
 
 def sum_body(shape: LoopShape, i: int) -> Lines:
-    """A thread a point: the rows left for it, in the order of the elements."""
-    row = shape.rows[rows_left(shape, i)[0]]
-    many, width = len(rows_left(shape, i)), shape.width(i)
-    found = []
+    """A thread for each point sums the rows left for it, in the order of the elements."""
+    parts = rows_left(shape, i)
+    row = shape.rows[parts[0]]
+    width = shape.width(i)
+    loads = []
     for k in range(0, row.dim, width):
-        at = _at(shape, i, "from", many, k)
+        address = _place_in_temporary(
+            shape=shape, i=i, row_number="from", n_parts=len(parts), k=k
+        )
         if width == 1:
-            found.append(f"left[{k}] = t{i}[{at}];")
+            loads.append(f"left[{k}] = t{i}[{address}];")
         else:
-            found.append(f"MP_LOAD({width}, left + {k}, t{i}, {at});")
+            loads.append(f"MP_LOAD({width}, left + {k}, t{i}, {address});")
+    # Add in the order of the elements, so that the bits of the sum are always the same.
     total = [f"total[{k}]" for k in range(row.dim)]
     c_type = shape.c_type(i)
     inside = [
@@ -95,10 +116,10 @@ def sum_body(shape: LoopShape, i: int) -> Lines:
         "MP_LOOP for (Index g = point_offset[p]; g < point_offset[p + 1]; ++g) {",
         "  const Index from = place[g];",
         f"  {c_type} left[{row.dim}];",
-        *indent(found),
+        *indent(loads),
         *indent([f"total[{k}] += left[{k}];" for k in range(row.dim)]),
         "}",
-        *add_to_global(shape, row, "p", total),
+        *add_to_global(shape=shape, row=row, point="p", values=total),
     ]
     return [
         "const Index p = first + (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
@@ -109,7 +130,7 @@ def sum_body(shape: LoopShape, i: int) -> Lines:
 
 
 def sum_arrays(shape: LoopShape, i: int) -> dict[str, NDArray[Any]]:
-    """Which rows of the temporary array each point sums. O(map entries x log)."""
+    """The rows of the temporary array that each point sums. O(map entries x log)."""
     columns = []
     for n in rows_left(shape, i):
         row = shape.rows[n]
@@ -118,8 +139,10 @@ def sum_arrays(shape: LoopShape, i: int) -> dict[str, NDArray[Any]]:
     points = np.concatenate(columns)
     n_points = shape.plan.sizes[str(shape.slots[i].rows)]
     count = np.bincount(points, minlength=n_points)
-    # Half the bytes wherever they suffice.
-    kind = np.int32 if points.size <= np.iinfo(np.int32).max else np.int64
+    # 32 bits wherever they suffice.
+    kind: type[np.integer[Any]] = np.int64
+    if points.size <= np.iinfo(np.int32).max:
+        kind = np.int32
     return {
         "point_offset": offsets_of(count).astype(kind),
         "place": np.argsort(points, kind="stable").astype(kind),
@@ -137,24 +160,29 @@ def sum_parameters(
     return (*fixed, *dats, *(Parameter(name, "size") for name in sizes))
 
 
-NAME = "meshprep_loop"
-
-
 def text(shape: LoopShape, parameters: Sequence[Parameter]) -> str:
-    """The kernel of a loop: everything after the macros and the function of the user."""
-    body = in_blocks(shape) if shape.strategy.blocks else _elements(shape)
-    return kernel_text(NAME, shape, parameters, body)
+    """The kernel of a loop, which follows the macros and the function of the user."""
+    if shape.strategy.blocks:
+        body = in_blocks(shape)
+    else:
+        body = _without_blocks(shape)
+    return kernel_text(name=NAME, shape=shape, parameters=parameters, body=body)
 
 
-def kernel_text(name: str, shape: LoopShape, parameters: Sequence[Parameter], body: Lines) -> str:
-    """A kernel with this body, and which name in it stands for what."""
+def kernel_text(
+    name: str, shape: LoopShape, parameters: Sequence[Parameter], body: Lines
+) -> str:
+    """A kernel with this body, below the legend of its names."""
     listed = ",\n    ".join(p.text for p in parameters)
     lines = [*_legend(shape), f"MP_KERNEL({shape.threads}) {name}(\n    {listed}) {{"]
     return "\n".join([*lines, *indent(body), "  MP_RETURN;", "}", ""])
 
 
 def _legend(shape: LoopShape) -> Lines:
-    """Which name stands for what; other names may hold what would end a comment."""
+    """Comments that say what the names in the text mean.
+
+    Characters that might end a comment are replaced.
+    """
     names = {f"s{i}": s.name for i, s in enumerate(shape.slots)}
     for word, pieces in (("map", shape.map_pieces), ("local", shape.local_pieces)):
         for i, rows in enumerate(pieces):
@@ -166,8 +194,8 @@ def _legend(shape: LoopShape) -> Lines:
     return [f"// {k}: {re.sub(r'[^A-Za-z0-9_>, -]', '_', v)}" for k, v in names.items()]
 
 
-def _elements(shape: LoopShape) -> Lines:
-    """Without blocks: a thread an element."""
+def _without_blocks(shape: LoopShape) -> Lines:
+    """The body of a kernel without blocks: a thread for each element."""
     coloured = shape.strategy.adds == "plain"
     return [
         "const Index place = first + (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
@@ -187,17 +215,20 @@ def _elements(shape: LoopShape) -> Lines:
 
 
 def _store_mapped(shape: LoopShape) -> Lines:
-    lines = []
+    """Store, add or leave the rows that elements write through maps."""
+    lines: Lines = []
     for n, row in numbered(shape):
         if row.table is None or row.placed or not row.stored:
             continue
-        point, values = point_name(row), [f"r{n}[{k}]" for k in range(row.dim)]
+        point = point_name(row)
+        values = [f"r{n}[{k}]" for k in range(row.dim)]
+        # How rows are added depends on what else may write the point at the time.
         if not row.adds:
-            lines += to_global(shape, row, point, f"r{n}")
+            lines += to_global(shape=shape, row=row, point=point, values=f"r{n}")
         elif shape.strategy.adds == "plain":
-            lines += add_to_global(shape, row, point, values)
+            lines += add_to_global(shape=shape, row=row, point=point, values=values)
         elif shape.strategy.adds == "apart":
             lines += leave(shape, n)
         else:
-            lines += add_atomically(shape, row, point, f"r{n}")
+            lines += add_atomically(shape=shape, row=row, point=point, values=f"r{n}")
     return lines + add_to_matrix(shape, atomically=shape.strategy.adds == "atomics")

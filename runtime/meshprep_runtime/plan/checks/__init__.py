@@ -1,1 +1,1 @@
-"""What must hold of a plan: the structure of its arrays, and the proof that no loop races."""
+"""Checks of a plan: the structure of its arrays, and the proof that no loop races."""

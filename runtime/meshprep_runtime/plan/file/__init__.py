@@ -1,1 +1,1 @@
-"""A plan as an HDF5 file under a seal, and back; outputs that appear whole or not at all."""
+"""Read and write plans as HDF5 files under a seal; outputs appear whole or not at all."""

@@ -22,20 +22,53 @@ from .tree import Tree, checked_name
 if TYPE_CHECKING:
     from ..matrices import MatrixPlan
 
+# Datasets that are JSON, each an attribute of the plan.
 DOCUMENTS = ("about", "metrics", "options")
-TUNED, RANGES, ELEMENTS = "tuned", "ranges", "elements"
-GROUP_NAMES, FURTHER = "/group_names", "/further_groups"
-COORDINATES, EXTENSIONS, MATRICES = "coordinates", "/extensions", "/matrices"
+# Names of datasets and groups that only some plans have: in the group of a loop,
+TUNED = "tuned"
+RANGES = "ranges"
+# of a variant,
+ELEMENTS = "elements"
+# of a set,
+COORDINATES = "coordinates"
+# and in the root.
+GROUP_NAMES = "/group_names"
+FURTHER = "/further_groups"
+EXTENSIONS = "/extensions"
+MATRICES = "/matrices"
+# The dtypes of the arrays of ranges, of matrices and of variants.
+RANGE_ARRAYS = {
+    "offset": "<i8",
+    "order": "<i4",
+    "wait_offset": "<i8",
+    "waits": "<i4",
+}
+MATRIX_ARRAYS = {
+    "row_of": "<i4",
+    "row_ptr": "<i8",
+    "columns": "<i4",
+}
+BLOCK_ARRAYS = {
+    "block_offset": ("<i8",),
+    "block_colour_offset": ("<i8",),
+    "block_order": ("<i4",),
+    "thread_colour": ("|u1", "<u2"),
+    "thread_colours": ("<i4",),
+}
 
 
 def to_tree(plan: PlanContent) -> Tree:
-    """The plan as groups and datasets; raises PlanError for names that a file cannot hold."""
+    """The plan as a tree; raises PlanError for names that a file cannot hold."""
     tree = Tree()
+    # Positions keep the sequence of maps and loops, since groups are sorted by name.
     _put_sets(tree, plan)
     tree.group("/maps")
     for i, m in enumerate(plan.maps.values()):
         path = tree.group(
-            f"/maps/{checked_name(m.name)}", from_set=m.from_set, to_set=m.to_set, position=i
+            f"/maps/{checked_name(m.name)}",
+            from_set=m.from_set,
+            to_set=m.to_set,
+            position=i,
         )
         tree.datasets[f"{path}/table"] = m.table
     if plan.matrices:
@@ -46,42 +79,73 @@ def to_tree(plan: PlanContent) -> Tree:
     for name, inner in plan.extensions.items():
         tree.group(EXTENSIONS)
         tree.graft(f"{EXTENSIONS}/{checked_name(name)}", inner)
+    # Figures and options are documents of JSON, which readers may skip.
     for name in DOCUMENTS:
-        tree.datasets[f"/{name}"] = _to_json(name, getattr(plan, name))
+        tree.datasets[f"/{name}"] = _json_text(name, getattr(plan, name))
     return tree
 
 
 def from_tree(tree: Tree) -> PlanContent:
-    """The plan that a tree holds; raises PlanError when something is missing or misshapen."""
+    """The plan in a tree; raises PlanError when something is missing or misshapen."""
+    # Read sets and maps first: loops and matrices are read by them.
     sizes = {name: tree.number(f"/mesh/{name}", "size") for name in tree.children("/mesh")}
     maps = {name: _get_map(tree, name) for name in tree.children("/maps")}
-    loops = {name: _get_loop(tree, name, sizes, maps) for name in tree.children("/loops")}
+    loops = {}
+    for name in tree.children("/loops"):
+        loops[name] = _get_loop(tree=tree, name=name, sizes=sizes, maps=maps)
     matrices = {name: _get_matrix(tree, name) for name in tree.children(MATRICES)}
     if matrices:
-        for name, p in loops.items():
-            own = {a.name: matrices[a.name] for a in p.loop.matrices if a.name in matrices}
-            loops[name] = replace(p, matrices=own)
+        for name, loop_plan in loops.items():
+            loops[name] = _with_matrices(loop_plan, matrices)
+
+    # Read what belongs to sets, in the order of the sets.
+    ordering = {}
+    for name in _groups_of_sets(tree, "/ordering", sizes):
+        ordering[name] = _get_ordering(tree, name)
+    tags = {}
+    for name in _groups_of_sets(tree, "/tags", sizes):
+        tags[name] = _get_tags(tree, f"/tags/{name}", ndim=1)
+    further_groups = {}
+    for name in _groups_of_sets(tree, FURTHER, sizes):
+        further_groups[name] = _get_tags(tree, f"{FURTHER}/{name}", ndim=2)
+    group_names = {}
+    for name in _groups_of_sets(tree, GROUP_NAMES, sizes):
+        group_names[name] = _get_group_names(tree, name)
+    coordinates = {}
+    for name in sizes:
+        path = f"/mesh/{name}/{COORDINATES}"
+        if path in tree.datasets:
+            coordinates[name] = tree.array(path, "<f8", ndim=2)
+
+    extensions = {}
+    for name in tree.children(EXTENSIONS):
+        extensions[name] = tree.under(f"{EXTENSIONS}/{name}")
     return PlanContent(
         sizes=sizes,
-        ordering={n: _get_ordering(tree, n) for n in _by(sizes, tree, "/ordering")},
+        ordering=ordering,
         maps=maps,
         loops=loops,
         source_hash=tree.text("/mesh", "source_hash"),
         mesh_hash=tree.text("/mesh", "mesh_hash"),
-        tags={name: _get_tags(tree, name) for name in _by(sizes, tree, "/tags")},
+        tags=tags,
         metrics=_get_metrics(tree, loops),
-        options=_from_json(tree, "options"),
-        about=_from_json(tree, "about"),
-        group_names={name: _get_names(tree, name) for name in _by(sizes, tree, GROUP_NAMES)},
-        further_groups={n: _get_tags(tree, n, FURTHER, 2) for n in _by(sizes, tree, FURTHER)},
-        coordinates={
-            name: tree.array(path, "<f8", ndim=2)
-            for name in sizes
-            if (path := f"/mesh/{name}/{COORDINATES}") in tree.datasets
-        },
-        extensions={n: tree.under(f"{EXTENSIONS}/{n}") for n in tree.children(EXTENSIONS)},
+        options=_json_object(tree, "options"),
+        about=_json_object(tree, "about"),
+        group_names=group_names,
+        further_groups=further_groups,
+        coordinates=coordinates,
+        extensions=extensions,
         matrices=matrices,
     )
+
+
+def _with_matrices(loop_plan: LoopPlan, matrices: Mapping[str, "MatrixPlan"]) -> LoopPlan:
+    """The plan of a loop with the matrices that it adds to."""
+    matrices_of_loop = {}
+    for arg in loop_plan.loop.matrices:
+        if arg.name in matrices:
+            matrices_of_loop[arg.name] = matrices[arg.name]
+    return replace(loop_plan, matrices=matrices_of_loop)
 
 
 def _put_sets(tree: Tree, plan: PlanContent) -> None:
@@ -90,6 +154,7 @@ def _put_sets(tree: Tree, plan: PlanContent) -> None:
         path = tree.group(f"/mesh/{checked_name(name)}", size=int(size), position=i)
         if name in plan.coordinates:
             tree.datasets[f"{path}/{COORDINATES}"] = plan.coordinates[name]
+    # Store both directions of an order, so that readers need not invert it.
     tree.group("/ordering")
     for name, ordering in plan.ordering.items():
         path = tree.group(f"/ordering/{checked_name(name)}")
@@ -102,11 +167,13 @@ def _put_sets(tree: Tree, plan: PlanContent) -> None:
         tree.group(GROUP_NAMES)
         path = tree.group(f"{GROUP_NAMES}/{checked_name(name)}")
         for tag, names in named.items():
-            lines = [f"{number} {own}" for number, own in names.items()]
+            lines = [f"{number} {group_name}" for number, group_name in names.items()]
             tree.datasets[f"{path}/{checked_name(tag)}"] = "\n".join(lines)
 
 
-def _put_tags(tree: Tree, where: str, by_set: Mapping[str, Mapping[str, NDArray[Any]]]) -> None:
+def _put_tags(
+    tree: Tree, where: str, by_set: Mapping[str, Mapping[str, NDArray[Any]]]
+) -> None:
     for name, tags in by_set.items():
         tree.group(where)
         path = tree.group(f"{where}/{checked_name(name)}")
@@ -117,10 +184,13 @@ def _put_tags(tree: Tree, where: str, by_set: Mapping[str, Mapping[str, NDArray[
 def _put_matrices(tree: Tree, plan: PlanContent) -> None:
     tree.group(MATRICES)
     for i, matrix in enumerate(plan.matrices.values()):
-        path, sets = f"{MATRICES}/{checked_name(matrix.name)}", (matrix.row_set, matrix.column_set)
-        tree.group(path, row_set=sets[0], column_set=sets[1], position=i)
-        for name in [*MATRIX_ARRAYS] if sets[0] == sets[1] else [*MATRIX_ARRAYS, "column_of"]:
+        path = f"{MATRICES}/{checked_name(matrix.name)}"
+        tree.group(path, row_set=matrix.row_set, column_set=matrix.column_set, position=i)
+        for name in MATRIX_ARRAYS:
             tree.datasets[f"{path}/{name}"] = getattr(matrix, name)
+        # Of a square matrix, rows and columns have the same numbers.
+        if matrix.row_set != matrix.column_set:
+            tree.datasets[f"{path}/column_of"] = matrix.column_of
         tree.group(f"{path}/place")
         for loop, place in matrix.place.items():
             tree.datasets[f"{path}/place/{checked_name(loop)}"] = place
@@ -135,27 +205,24 @@ def _put_loop(tree: Tree, loop_plan: LoopPlan, position: int) -> None:
         default=loop_plan.default,
         position=position,
     )
+    # Store what was measured, and the ranges for threads, where there are any.
     if loop_plan.tuned:
         tree.datasets[f"{path}/{TUNED}"] = json.dumps(to_json(loop_plan.tuned))
     if loop_plan.ranges is not None:
         tree.group(f"{path}/{RANGES}")
         for name in RANGE_ARRAYS:
             tree.datasets[f"{path}/{RANGES}/{name}"] = getattr(loop_plan.ranges, name)
+    # Variants are groups beside the tuned entries and the ranges.
     for i, variant in enumerate(loop_plan.variants.values()):
         if variant.name in (TUNED, RANGES):
             raise PlanError(f"{path}: '{variant.name}' is no name for a variant")
-        _put_variant(tree, f"{path}/{checked_name(variant.name)}", loop_plan, variant, i)
-
-
-RANGE_ARRAYS = {"offset": "<i8", "order": "<i4", "wait_offset": "<i8", "waits": "<i4"}
-MATRIX_ARRAYS = {"row_of": "<i4", "row_ptr": "<i8", "columns": "<i4"}
-BLOCK_ARRAYS = {
-    "block_offset": ("<i8",),
-    "block_colour_offset": ("<i8",),
-    "block_order": ("<i4",),
-    "thread_colour": ("|u1", "<u2"),
-    "thread_colours": ("<i4",),
-}
+        _put_variant(
+            tree=tree,
+            path=f"{path}/{checked_name(variant.name)}",
+            loop_plan=loop_plan,
+            variant=variant,
+            position=i,
+        )
 
 
 def _put_variant(
@@ -175,100 +242,169 @@ def _put_variant(
         tree.datasets[f"{path}/{ELEMENTS}"] = variant.elements
     tree.group(f"{path}/staging")
     tree.group(f"{path}/local")
+    # Maps into one set share its staging list.
     for map_name in loop_plan.loop.maps:
         to_set = loop_plan.maps[map_name].to_set
-        staging, place = variant.staging[to_set], f"{path}/staging/{checked_name(to_set)}"
-        tree.group(place)
-        tree.datasets |= {f"{place}/{k}": array for k, array in staging_arrays(staging).items()}
+        staging_path = f"{path}/staging/{checked_name(to_set)}"
+        tree.group(staging_path)
+        for name, values in staging_arrays(variant.staging[to_set]).items():
+            tree.datasets[f"{staging_path}/{name}"] = values
         tree.datasets[f"{path}/local/{checked_name(map_name)}"] = variant.local[map_name]
 
 
 def staging_arrays(staging: Staging) -> dict[str, NDArray[Any]]:
     """The arrays of a staging list as a file has them."""
-    exclusive = staging.exclusive.view(np.uint8)
-    return {k: getattr(staging, k) for k in ("point_offset", "points")} | {"exclusive": exclusive}
+    return {
+        "point_offset": staging.point_offset,
+        "points": staging.points,
+        "exclusive": staging.exclusive.view(np.uint8),
+    }
 
 
 def _get_ordering(tree: Tree, name: str) -> Ordering:
     path = f"/ordering/{name}"
-    return Ordering(*(tree.array(f"{path}/{k}", "<i4") for k in ("new_to_old", "old_to_new")))
+    return Ordering(
+        new_to_old=tree.array(f"{path}/new_to_old", "<i4"),
+        old_to_new=tree.array(f"{path}/old_to_new", "<i4"),
+    )
 
 
-def _get_tags(tree: Tree, name: str, where: str = "/tags", ndim: int = 1) -> Mapping[str, Int64s]:
-    path = f"{where}/{name}"
+def _get_tags(tree: Tree, path: str, ndim: int) -> Mapping[str, Int64s]:
     return {tag: tree.array(f"{path}/{tag}", "<i8", ndim=ndim) for tag in tree.leaves(path)}
 
 
-def _get_names(tree: Tree, name: str) -> Mapping[str, Mapping[int, str]]:
-    path = f"{GROUP_NAMES}/{name}"
-    return {tag: _names_of(tree.document(f"{path}/{tag}"), path) for tag in tree.leaves(path)}
+def _get_group_names(tree: Tree, set_name: str) -> Mapping[str, Mapping[int, str]]:
+    path = f"{GROUP_NAMES}/{set_name}"
+    names = {}
+    for tag in tree.leaves(path):
+        names[tag] = _parse_group_names(tree.document(f"{path}/{tag}"), path)
+    return names
 
 
-def _names_of(text: str, path: str) -> Mapping[int, str]:
-    """The names of groups, of a text that has a line for each: number, blank, name."""
-    found = [re.fullmatch(r"(-?[0-9]{1,19}) (.*)", line, re.DOTALL) for line in text.split("\n")]
-    names = {int(line[1]): line[2] for line in found if line}
-    if None in found or any(not -(2**63) <= number < 2**63 for number in names):
-        raise PlanError(f"{path} is not a line for each group: its number, a blank, its name")
+def _parse_group_names(text: str, path: str) -> Mapping[int, str]:
+    """The names of groups by number, from a line for each: number, blank, name."""
+    names = {}
+    for line in text.split("\n"):
+        match = re.fullmatch(r"(-?[0-9]{1,19}) (.*)", line, re.DOTALL)
+        # Numbers of groups are stored as int64.
+        if match is None or not -(2**63) <= int(match[1]) < 2**63:
+            raise PlanError(
+                f"{path} is not a line for each group: its number, a blank, its name"
+            )
+        names[int(match[1])] = match[2]
     return names
 
 
 def _get_map(tree: Tree, name: str) -> SetMap:
     path = f"/maps/{name}"
     table = tree.array(f"{path}/table", "<i4", ndim=2)
-    return SetMap(name, tree.text(path, "from_set"), tree.text(path, "to_set"), table)
+    return SetMap(
+        name=name,
+        from_set=tree.text(path, "from_set"),
+        to_set=tree.text(path, "to_set"),
+        table=table,
+    )
 
 
 def _get_matrix(tree: Tree, name: str) -> "MatrixPlan":
     from ..matrices import MatrixPlan
 
     path = f"{MATRICES}/{name}"
-    row_set, column_set = tree.text(path, "row_set"), tree.text(path, "column_set")
-    row_of, row_ptr, columns = (tree.array(f"{path}/{k}", t) for k, t in MATRIX_ARRAYS.items())
-    column_of = row_of
+    row_set = tree.text(path, "row_set")
+    column_set = tree.text(path, "column_set")
+    arrays = {}
+    for array_name, dtype in MATRIX_ARRAYS.items():
+        arrays[array_name] = tree.array(f"{path}/{array_name}", dtype)
+    # Of a square matrix, rows and columns have the same numbers.
+    column_of = arrays["row_of"]
     if row_set != column_set:
         column_of = tree.array(f"{path}/column_of", "<i4")
-    loops = tree.leaves(f"{path}/place")
-    place = {loop: tree.array(f"{path}/place/{loop}", "<i4", ndim=2) for loop in loops}
-    return MatrixPlan(name, row_set, column_set, row_of, column_of, row_ptr, columns, place)
+    # Each loop that adds to the matrix has the places of its entries.
+    entries_of_loop = {}
+    for loop in tree.leaves(f"{path}/place"):
+        entries_of_loop[loop] = tree.array(f"{path}/place/{loop}", "<i4", ndim=2)
+    return MatrixPlan(
+        name=name,
+        row_set=row_set,
+        column_set=column_set,
+        row_of=arrays["row_of"],
+        column_of=column_of,
+        row_ptr=arrays["row_ptr"],
+        columns=arrays["columns"],
+        place=entries_of_loop,
+    )
 
 
 def _get_loop(
     tree: Tree, name: str, sizes: Mapping[str, int], maps: Mapping[str, SetMap]
 ) -> LoopPlan:
     path = f"/loops/{name}"
-    words = {"over": tree.text(path, "over"), "args": json.loads(tree.text(path, "arguments"))}
+    words = {
+        "over": tree.text(path, "over"),
+        "args": json.loads(tree.text(path, "arguments")),
+    }
     loop = loop_from_dict(name, words, path)
+    # A loop names its maps; their tables stand once in the file.
     missing = [m for m in loop.maps if m not in maps]
     if missing:
         raise PlanError(f"{path} uses map '{missing[0]}', which the plan does not have")
-    own = {m: maps[m] for m in loop.maps}
-    names = [v for v in tree.children(path) if v != RANGES]
-    variants = {v: _get_variant(tree, f"{path}/{v}", v, loop, own) for v in names}
-    tuned = tree.records(f"{path}/{TUNED}", Tuned)
-    ranges, at = None, f"{path}/{RANGES}"
-    if at in tree.groups:
-        ranges = Ranges(**{n: tree.array(f"{at}/{n}", kind) for n, kind in RANGE_ARRAYS.items()})
-    default = tree.text(path, "default")
-    return LoopPlan(loop, sizes, own, variants, default, tuned, ranges=ranges)
+    maps_of_loop = {m: maps[m] for m in loop.maps}
+    # Variants stand beside the ranges.
+    variants = {}
+    for variant_name in tree.children(path):
+        if variant_name != RANGES:
+            variants[variant_name] = _get_variant(
+                tree=tree,
+                path=f"{path}/{variant_name}",
+                name=variant_name,
+                loop=loop,
+                maps=maps_of_loop,
+            )
+    return LoopPlan(
+        loop=loop,
+        sizes=sizes,
+        maps=maps_of_loop,
+        variants=variants,
+        tuned=tree.records(f"{path}/{TUNED}", Tuned),
+        ranges=_get_ranges(tree, f"{path}/{RANGES}"),
+        default=tree.text(path, "default"),
+    )
+
+
+def _get_ranges(tree: Tree, path: str) -> Ranges | None:
+    """The ranges of a loop; None in a file of an older version."""
+    if path not in tree.groups:
+        return None
+    arrays = {}
+    for name, dtype in RANGE_ARRAYS.items():
+        arrays[name] = tree.array(f"{path}/{name}", dtype)
+    return Ranges(**arrays)
 
 
 def _get_metrics(tree: Tree, loops: Mapping[str, LoopPlan]) -> Metrics:
-    """The figures, of loops and variants that the plan has."""
-    found = from_json(Metrics, _from_json(tree, "metrics"), "metrics")
-    for name, loop in found.loops.items():
-        known = loops[name].variants if name in loops else {}
-        if not loop.variants or not loop.variants.keys() <= known.keys():
-            raise wrong_figures(f"metrics/loops/{name} does not match the variants of a loop")
-    return found
+    """The figures; raises PlanError for those of loops and variants that are not there."""
+    metrics = from_json(Metrics, _json_object(tree, "metrics"), "metrics")
+    for name, loop_metrics in metrics.loops.items():
+        variants: Mapping[str, Variant] = {}
+        if name in loops:
+            variants = loops[name].variants
+        names = loop_metrics.variants.keys()
+        if not names or not names <= variants.keys():
+            raise wrong_figures(
+                f"metrics/loops/{name} does not match the variants of a loop"
+            )
+    return metrics
 
 
 def _get_variant(
     tree: Tree, path: str, name: str, loop: Loop, maps: Mapping[str, SetMap]
 ) -> Variant:
-    found: dict[str, Any] = {k: tree.array(f"{path}/{k}", *t) for k, t in BLOCK_ARRAYS.items()}
+    arrays: dict[str, Any] = {}
+    for array_name, dtypes in BLOCK_ARRAYS.items():
+        arrays[array_name] = tree.array(f"{path}/{array_name}", *dtypes)
     if f"{path}/{ELEMENTS}" in tree.datasets:
-        found[ELEMENTS] = tree.array(f"{path}/{ELEMENTS}", "<i4")
+        arrays[ELEMENTS] = tree.array(f"{path}/{ELEMENTS}", "<i4")
+    # Maps into one set share a staging list: read it once.
     to_sets = dict.fromkeys(m.to_set for m in maps.values())
     return Variant(
         name=name,
@@ -278,7 +414,7 @@ def _get_variant(
         sorted_by_colour=bool(tree.number(path, "sorted_by_colour")),
         local={m: tree.array(f"{path}/local/{m}", "<u2", ndim=2) for m in loop.maps},
         staging={s: _get_staging(tree, f"{path}/staging/{s}") for s in to_sets},
-        **found,
+        **arrays,
     )
 
 
@@ -286,30 +422,32 @@ def _get_staging(tree: Tree, path: str) -> Staging:
     exclusive = tree.array(f"{path}/exclusive", "|u1")
     if exclusive.size and exclusive.max() > 1:
         raise PlanError(f"{path}/exclusive holds something else than 0 and 1")
-    offset, points = tree.array(f"{path}/point_offset", "<i8"), tree.array(f"{path}/points", "<i4")
+    offset = tree.array(f"{path}/point_offset", "<i8")
+    points = tree.array(f"{path}/points", "<i4")
     return Staging(offset, points, exclusive.view(np.bool_))
 
 
-def _by(sizes: Mapping[str, int], tree: Tree, path: str) -> list[str]:
-    """The groups under ``path`` in the order of the sets; sets that are not there come last."""
+def _groups_of_sets(tree: Tree, path: str, sizes: Mapping[str, int]) -> list[str]:
+    """The groups under ``path`` in the order of the sets; names of no set come last."""
     order = {name: i for i, name in enumerate(sizes)}
     return sorted(tree.children(path), key=lambda name: order.get(name, len(order)))
 
 
-def _to_json(what: str, values: Mapping[str, Any] | Metrics) -> str:
+def _json_text(name: str, values: Mapping[str, Any] | Metrics) -> str:
     try:
-        return json.dumps(to_json(values), default=_plain)
+        return json.dumps(to_json(values), default=_from_numpy)
     except (TypeError, ValueError, RecursionError) as error:
-        raise PlanError(f"the plan's {what} cannot be stored as JSON: {error}") from None
+        raise PlanError(f"the plan's {name} cannot be stored as JSON: {error}") from None
 
 
-def _plain(value: Any) -> Any:
+def _from_numpy(value: Any) -> Any:
+    """Values of NumPy as those of Python."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
-def _from_json(tree: Tree, name: str) -> Mapping[str, Any]:
+def _json_object(tree: Tree, name: str) -> Mapping[str, Any]:
     values = json.loads(tree.document(f"/{name}"))
     if not isinstance(values, dict):
         raise PlanError(f"/{name} is no JSON object")

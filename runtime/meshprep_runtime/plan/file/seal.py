@@ -1,7 +1,7 @@
-"""The first 512 bytes of a plan file: what it is, and the digest of every byte that follows.
+"""The seal: the first 512 bytes of a plan file, with the digest of all bytes behind them.
 
-HDF5 leaves a *user block* before its own data to whoever writes the file. No flipped byte goes
-unseen, HDF5's own metadata and unused bytes included, and damage is found before HDF5 sees it.
+HDF5 leaves these bytes, the *user block*, to the program that writes the file. Any changed
+byte is found, also in metadata of HDF5 and in unused bytes, and before HDF5 reads it.
 """
 
 import hashlib
@@ -14,15 +14,21 @@ from typing import BinaryIO
 
 from ...errors import PlanError, listed
 
+# Bytes of the seal.
 SIZE = 512
+# The first words of the seals of plans, and of meshes in parts.
 FORMAT = "meshprep-plan"
-PARTS_FORMAT, PARTS_VERSION = "meshprep-parts", 1
-_CHUNK = 1 << 22
-_HDF5 = b"\x89HDF\r\n\x1a\n"
+PARTS_FORMAT = "meshprep-parts"
+# The version of files of parts.
+PARTS_VERSION = 1
+# Bytes that are read and hashed at a time.
+CHUNK = 1 << 22
+# The first bytes of any HDF5 file.
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def write_seal(file: BinaryIO, version: int, kind: str = FORMAT) -> None:
-    """Write the seal into the first bytes of an open file that is otherwise complete. O(bytes)."""
+    """Write the seal of an open file whose other bytes are complete. O(bytes)."""
     text = seal_of(file, version, kind)
     file.seek(0)
     file.write(text)
@@ -34,13 +40,16 @@ def seal_of(file: BinaryIO, version: int, kind: str = FORMAT) -> bytes:
 
 
 def check_seal(path: Path, versions: Sequence[int]) -> int:
-    """The version of a plan file; PlanError unless it is one of these and unchanged. O(bytes)."""
+    """The version of a plan file.
+
+    Raises PlanError unless it is one of ``versions`` and the file is unchanged. O(bytes).
+    """
     with open(path, "rb") as file:
         start = file.read(SIZE)
-        found = re.match(rf"{FORMAT} (\d{{1,6}})\n".encode(), start)
-        if found is None:
-            raise PlanError(_what_is_it(start))
-        version = int(found[1])
+        first_line = re.match(rf"{FORMAT} (\d{{1,6}})\n".encode(), start)
+        if first_line is None:
+            raise PlanError(_fault_without_seal(start))
+        version = int(first_line[1])
         if version not in versions:
             raise PlanError(
                 f"plan format version {version}, but this meshprep reads version "
@@ -48,12 +57,18 @@ def check_seal(path: Path, versions: Sequence[int]) -> int:
                 "install the meshprep that wrote it, or make the plan anew"
             )
         if start != seal_of(file, version):
-            raise PlanError("damaged: its content does not match its checksum: make it anew")
+            raise PlanError(
+                "damaged: its content does not match its checksum: make it anew"
+            )
     return version
 
 
 def seal_parts(path: Path, begin: int, end: int) -> None:
-    """Seal a file of parts but its slices, ``begin`` to ``end``, whose digests are sealed."""
+    """Seal a file of parts.
+
+    The slices, from ``begin`` to ``end``, are left out: the sealed bytes hold their
+    digests.
+    """
     with open(path, "r+b") as file:
         text = _parts_text(_digest(file, begin, end), begin, end)
         file.seek(0)
@@ -61,39 +76,51 @@ def seal_parts(path: Path, begin: int, end: int) -> None:
 
 
 def check_parts_seal(path: Path) -> tuple[int, int]:
-    """Where the slices of a file of parts begin and end; PlanError if others changed."""
+    """Where the slices of a file of parts begin and end.
+
+    Raises PlanError where any other byte has changed.
+    """
     with open(path, "rb") as file:
         start = file.read(SIZE)
-        lines = rf"{PARTS_FORMAT} (\d{{1,6}})\nsha256 \w{{64}}\nslices (\d{{1,18}}) (\d{{1,18}})\n"
-        found = re.match(lines.encode(), start)
-        if found is None:
-            raise PlanError(_what_is_it(start).replace(".plan.h5", ".parts.h5"))
-        version, begin, end = (int(number) for number in found.groups())
+        pattern = (
+            rf"{PARTS_FORMAT} (\d{{1,6}})\n"
+            r"sha256 \w{64}\n"
+            r"slices (\d{1,18}) (\d{1,18})\n"
+        )
+        lines = re.match(pattern.encode(), start)
+        if lines is None:
+            raise PlanError(_fault_without_seal(start).replace(".plan.h5", ".parts.h5"))
+        # Check the version before anything that depends on it.
+        version, begin, end = (int(number) for number in lines.groups())
         if version != PARTS_VERSION:
             raise PlanError(
                 f"parts format version {version}, but this meshprep reads version "
                 f"{PARTS_VERSION}: install the meshprep that wrote it, or split anew"
             )
+        # Check all bytes but the slices, whose digests are in the tables: ranks read only
+        # their own.
         size = file.seek(0, 2)
         if not SIZE <= begin <= end <= size:
             raise PlanError(f"cut short: it has {size} bytes: split the mesh anew")
         if start != _parts_text(_digest(file, begin, end), begin, end):
-            raise PlanError("damaged: its tables do not match their checksum: split the mesh anew")
+            raise PlanError(
+                "damaged: its tables do not match their checksum: split the mesh anew"
+            )
     return begin, end
 
 
 def is_parts(path: Path) -> bool:
-    """True for a file that can be read and begins as one of parts does."""
-    return _begins(path, PARTS_FORMAT)
+    """True for a file that can be read and begins like a file of parts."""
+    return _begins_with(path, PARTS_FORMAT)
 
 
 def is_plan(path: Path) -> bool:
-    """True for a file that can be read and begins as a plan does."""
-    return _begins(path, FORMAT)
+    """True for a file that can be read and begins like a plan."""
+    return _begins_with(path, FORMAT)
 
 
-def _begins(path: Path, text: str) -> bool:
-    # a pipe is never opened: it would wait for a writer
+def _begins_with(path: Path, text: str) -> bool:
+    # Do not open a pipe: this would wait for a program that writes to it.
     if os.path.isfile(path):
         with suppress(OSError), open(path, "rb") as file:
             return file.read(len(text)) == text.encode()
@@ -106,22 +133,24 @@ def _parts_text(digest: str, begin: int, end: int) -> bytes:
 
 
 def _digest(file: BinaryIO, begin: int = SIZE, end: int = SIZE) -> str:
-    """SHA-256, in hex, of everything behind the seal but ``begin`` to ``end``."""
+    """SHA-256, in hex, of all bytes behind the seal, without ``begin`` to ``end``."""
+    digest = hashlib.sha256()
     file.seek(SIZE)
-    found, left = hashlib.sha256(), begin - SIZE
-    while left > 0 and (piece := file.read(min(left, _CHUNK))):
-        found.update(piece)
+    left = begin - SIZE
+    while left > 0 and (piece := file.read(min(left, CHUNK))):
+        digest.update(piece)
         left -= len(piece)
     file.seek(end)
-    while piece := file.read(_CHUNK):
-        found.update(piece)
-    return found.hexdigest()
+    while piece := file.read(CHUNK):
+        digest.update(piece)
+    return digest.hexdigest()
 
 
-def _what_is_it(start: bytes) -> str:
+def _fault_without_seal(start: bytes) -> str:
+    """What is wrong with a file, by its first bytes, which are no seal of a plan."""
     if not start:
         return "is empty: give a .plan.h5 file that meshprep wrote"
-    if start.startswith(_HDF5):
+    if start.startswith(HDF5_SIGNATURE):
         return "an HDF5 file, but no plan: give a .plan.h5 file that meshprep wrote"
     if start.startswith(PARTS_FORMAT.encode()):
         return "a mesh in parts, or a damaged one: give a .plan.h5 file that meshprep wrote"

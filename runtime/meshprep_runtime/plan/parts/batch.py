@@ -1,6 +1,7 @@
-"""Neighbouring parts together: the arrays of each stand one after the other, as a file has them.
+"""Neighbouring parts together: their arrays one after the other, as a file has them.
 
-What is found for all of them at once takes the interpreter's time once.
+Computed for a batch of parts, so that Python's overhead is paid once a batch, not once a
+part.
 """
 
 from collections.abc import Mapping
@@ -21,11 +22,13 @@ from .model import ClassColours, LoopPart, MapPart, Messages, PartPlan, SetPart
 
 Numbers = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
-# Of a variant.
-WORDS = ("block_size", "target", "partitioner")
+
+# The columns of the counts of a set.
 COUNTS = ("owned_start", "core", "owned", "exec", "halo")
-# What has a row for each local element, and the rows of further groups: ``KIND/SET/NAME``.
-VALUES, FURTHER = ("coordinates", "tags", "fields"), "further_groups"
+# The kinds of arrays with a row for each local element. They are called ``KIND/SET/NAME``.
+VALUES = ("coordinates", "tags", "fields")
+# The kind of arrays with an element and a further group in each row, called likewise.
+FURTHER = "further_groups"
 
 
 def begins(count: Numbers) -> Numbers:
@@ -34,86 +37,125 @@ def begins(count: Numbers) -> Numbers:
 
 
 def spread(values: NDArray[Any], count: Numbers) -> NDArray[Any]:
-    """The value of its part for each row; that of a single part alone, as NumPy repeats it."""
-    return values if count.size == 1 else np.repeat(values, count)
+    """For each row, the value of its part.
+
+    Of a single part this is one value, which NumPy broadcasts.
+    """
+    if count.size == 1:
+        return values
+    return np.repeat(values, count)
 
 
 def leading(rows: NDArray[Any], n: Numbers, count: Numbers) -> NDArray[Any]:
     """The first ``n`` rows of each part."""
-    return _pieces(rows, begins(count), begins(count) + n)
+    return _rows_of_parts(rows, begins(count), begins(count) + n)
 
 
 def trailing(rows: NDArray[Any], n: Numbers, count: Numbers) -> NDArray[Any]:
     """The rows of each part after the first ``n``."""
-    return _pieces(rows, begins(count) + n, np.cumsum(count))
+    return _rows_of_parts(rows, begins(count) + n, np.cumsum(count))
 
 
-def _pieces(rows: NDArray[Any], begin: Numbers, end: Numbers) -> NDArray[Any]:
-    found = [rows[b:e] for b, e in zip(begin.tolist(), end.tolist(), strict=True)]
-    return found[0] if len(found) == 1 else np.concatenate(found)
+def _rows_of_parts(rows: NDArray[Any], begin: Numbers, end: Numbers) -> NDArray[Any]:
+    """The rows from ``begin`` to ``end`` of each part, one part after the other."""
+    pieces = [rows[b:e] for b, e in zip(begin.tolist(), end.tolist(), strict=True)]
+    if len(pieces) == 1:
+        return pieces[0]
+    return np.concatenate(pieces)
 
 
 def alternating(
     first: NDArray[Any], n_first: Numbers, then: NDArray[Any], n_then: Numbers
 ) -> NDArray[Any]:
-    """The rows of two lists: of each part those of the first, and after them those of the other."""
+    """The rows of two lists: of each part those of ``first``, then those of ``then``."""
     ends = zip(np.cumsum(n_first).tolist(), np.cumsum(n_then).tolist(), strict=True)
-    found, a, b = [], 0, 0
-    for end_a, end_b in ends:
-        found += [first[a:end_a], then[b:end_b]]
-        a, b = end_a, end_b
-    return np.concatenate(found)
+    pieces = []
+    begin_first = 0
+    begin_then = 0
+    for end_first, end_then in ends:
+        pieces.append(first[begin_first:end_first])
+        pieces.append(then[begin_then:end_then])
+        begin_first = end_first
+        begin_then = end_then
+    return np.concatenate(pieces)
 
 
 @dataclass(frozen=True, eq=False)
 class SetBatch:
-    """The elements of one set that each part has; (k,) numbers of ``k`` parts."""
+    """The elements of one set that each of ``k`` parts has.
+
+    Counts are (k,); ``copies`` and ``original`` are those of :class:`~.model.SetPart`, one
+    part after the other.
+    """
 
     owned_start: Numbers
     core: Numbers
     owned: Numbers
     exec: Numbers
     halo: Numbers
-    copies: Numbers  # those of one part after the other, as :class:`~.model.SetPart` has them
+    copies: Numbers
     original: Numbers
 
     @cached_property
     def executed(self) -> Numbers:
+        """Owned and exec elements of each part."""
         return self.owned + self.exec
 
     @cached_property
     def n_copies(self) -> Numbers:
+        """Exec and halo elements of each part."""
         return self.exec + self.halo
 
     @cached_property
     def size(self) -> Numbers:
+        """Local elements of each part."""
         return self.owned + self.n_copies
 
     @cached_property
     def begin(self) -> Numbers:
-        """Where the local elements of each part begin among those of all."""
+        """Where the local elements of each part begin among those of all parts."""
         return begins(self.size)
 
     @cached_property
     def number(self) -> Numbers:
         """The number in the split mesh of every local element, part after part."""
-        own = ranges(self.owned_start, self.owned)
-        return alternating(own, self.owned, self.copies, self.n_copies)
+        return alternating(
+            first=ranges(self.owned_start, self.owned),
+            n_first=self.owned,
+            then=self.copies,
+            n_then=self.n_copies,
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class MessageBatch:
-    """Messages that parts send or receive, part after part."""
+    """Messages that parts send or receive, part after part.
 
-    count: Numbers  # (k,): messages of each part
-    part: Numbers  # (n,): the place of the part, from 0
-    other: NDArray[np.int32]  # (n,): the part at the other end
-    length: Numbers  # (n,): rows
-    row_count: Numbers  # (k,): rows of each part
-    listed: NDArray[np.int32] | None  # local numbers of the part; None where they ascend by 1
+    Attributes
+    ----------
+    count : (k,) int64
+        Messages of each part.
+    part : (n,) int64
+        The place in the batch of the part of each message, from 0.
+    other : (n,) int32
+        The part at the other end.
+    length : (n,) int64
+        Rows of each message.
+    row_count : (k,) int64
+        Rows of each part, in all of its messages.
+    listed : (rows,) int32 or None
+        Local numbers in the part; None where they ascend by 1.
+    """
+
+    count: Numbers
+    part: Numbers
+    other: NDArray[np.int32]
+    length: Numbers
+    row_count: Numbers
+    listed: NDArray[np.int32] | None
 
     def rows(self, first: Numbers) -> NDArray[np.integer]:
-        """Local numbers of the part, from ``first`` on where they are not listed."""
+        """The local numbers of all rows; where they are not listed, from ``first`` on."""
         if self.listed is not None:
             return self.listed
         return ranges(first, self.row_count)
@@ -121,17 +163,31 @@ class MessageBatch:
 
 @dataclass(frozen=True, eq=False)
 class PartBatch:
-    """Neighbouring parts of a split."""
+    """Neighbouring parts of a split.
+
+    Attributes
+    ----------
+    description : mapping
+        What all parts have in common, see "Parts" in docs/plan-format.md.
+    parts : range
+        Their numbers.
+    count : int
+        The number of parts of the split.
+    arrays : mapping of name to array
+        The arrays of all parts, one part after the other.
+    rows : mapping of name to (k,) int64
+        The rows of each part in an array.
+    """
 
     description: Mapping[str, Any]
     parts: range
-    count: int  # parts of the split
-    arrays: Arrays  # by name, docs/plan-format.md, "Parts"
-    rows: Mapping[str, Numbers]  # by name: (k,) rows of each part
+    count: int
+    arrays: Arrays
+    rows: Mapping[str, Numbers]
     _messages: dict[str, MessageBatch] = field(default_factory=dict, init=False)
 
     def array(self, name: str, *dtypes: str, ndim: int = 1) -> NDArray[Any]:
-        """An array of one of these types; PlanError where there is none."""
+        """An array of one of these types; raises PlanError where there is none."""
         return self._tree.array(name, *dtypes, ndim=ndim)
 
     @cached_property
@@ -139,22 +195,38 @@ class PartBatch:
         return Tree(datasets={**self.arrays})
 
     def alone(self, place: int) -> "PartBatch":
-        """One of the parts."""
-        low = {name: int(count[:place].sum()) for name, count in self.rows.items()}
-        cut = {n: slice(low[n], low[n] + int(c[place])) for n, c in self.rows.items()}
-        arrays = {name: array[cut[name]] for name, array in self.arrays.items()}
+        """The part at a place in the batch, as a batch of its own."""
+        arrays = {}
+        for name, array in self.arrays.items():
+            count = self.rows[name]
+            begin = int(count[:place].sum())
+            arrays[name] = array[begin : begin + int(count[place])]
         rows = {name: count[place : place + 1] for name, count in self.rows.items()}
-        return PartBatch(self.description, self.parts[place : place + 1], self.count, arrays, rows)
+        return PartBatch(
+            description=self.description,
+            parts=self.parts[place : place + 1],
+            count=self.count,
+            arrays=arrays,
+            rows=rows,
+        )
 
     @cached_property
     def sets(self) -> dict[str, SetBatch]:
+        """The elements of each set, by its name."""
         return {name: self._set(f"sets/{name}") for name in self.description["sets"]}
 
-    def _set(self, at: str) -> SetBatch:
-        counts = self.array(f"{at}/counts", "<i8").reshape(len(self.parts), len(COUNTS))
-        copies, original = (self.array(f"{at}/{n}", "<i8") for n in ("copies", "original"))
-        start, core, owned, n_exec, n_halo = counts.T
-        return SetBatch(start, core, owned, n_exec, n_halo, copies, original)
+    def _set(self, path: str) -> SetBatch:
+        counts = self.array(f"{path}/counts", "<i8").reshape(len(self.parts), len(COUNTS))
+        owned_start, core, owned, n_exec, n_halo = counts.T
+        return SetBatch(
+            owned_start=owned_start,
+            core=core,
+            owned=owned,
+            exec=n_exec,
+            halo=n_halo,
+            copies=self.array(f"{path}/copies", "<i8"),
+            original=self.array(f"{path}/original", "<i8"),
+        )
 
     @cached_property
     def values(self) -> dict[str, str]:
@@ -167,261 +239,381 @@ class PartBatch:
         return self._sets_of_kinds(FURTHER)
 
     def _sets_of_kinds(self, *kinds: str) -> dict[str, str]:
-        words = {at: at.split("/") for at in sorted(self.arrays)}
-        return {at: names[1] for at, names in words.items() if names[0] in kinds}
+        set_of_array = {}
+        for path in sorted(self.arrays):
+            names = path.split("/")
+            if names[0] in kinds:
+                set_of_array[path] = names[1]
+        return set_of_array
 
-    def pairs(self, at: str) -> tuple[Numbers, Numbers]:
-        """Further groups: the element among those of all parts, and the group."""
-        element, group = self.array(at, "<i8", ndim=2).T
-        return element + spread(self.sets[self.further[at]].begin, self.rows[at]), group
+    def pairs(self, path: str) -> tuple[Numbers, Numbers]:
+        """An array of further groups as elements, numbered over all parts, and groups."""
+        element, group = self.array(path, "<i8", ndim=2).T
+        begin = self.sets[self.further[path]].begin
+        return element + spread(begin, self.rows[path]), group
 
-    def records(self, name: str, at: Numbers) -> NDArray[np.uint8]:
-        """(n, bytes): the values of some elements of a set, and how many further groups they have.
+    def records(self, name: str, elements: Numbers) -> NDArray[np.uint8]:
+        """The values of some elements of a set as bytes, (n, bytes).
 
-        ``at`` are their places among those of all parts.
+        They include the number of further groups of each element. ``elements`` are numbered
+        over all parts.
         """
         size = int(self.sets[name].size.sum())
-        arrays = [self.arrays[one] for one, on in self.values.items() if on == name]
-        further = [self.pairs(one)[0] for one, on in self.further.items() if on == name]
-        arrays += [np.bincount(element, minlength=size) for element in further]
-        rows = [
-            np.ascontiguousarray(a).view(np.uint8).reshape(size, -1)[at] for a in arrays if size
-        ]
-        return np.concatenate([np.empty((at.size, 0), np.uint8), *rows], axis=1)
+        # Collect what each element has: values, and its number of further groups.
+        arrays = []
+        for path, set_name in self.values.items():
+            if set_name == name:
+                arrays.append(self.arrays[path])
+        for path, set_name in self.further.items():
+            if set_name == name:
+                elements_in_groups, _ = self.pairs(path)
+                arrays.append(np.bincount(elements_in_groups, minlength=size))
+        # Bytes compare any dtype, NaN included.
+        rows = [np.empty((elements.size, 0), np.uint8)]
+        if size:
+            for array in arrays:
+                all_bytes = np.ascontiguousarray(array).view(np.uint8).reshape(size, -1)
+                rows.append(all_bytes[elements])
+        return np.concatenate(rows, axis=1)
 
-    def messages(self, at: str) -> MessageBatch:
-        """Messages by their place, found once."""
-        if at not in self._messages:
-            count, offset = self.rows[f"{at}/parts"], self.array(f"{at}/offset", "<i8")
-            part, others, row_count = self.neighbours(at)
+    def messages(self, path: str) -> MessageBatch:
+        """The messages under a path, computed once."""
+        if path not in self._messages:
+            # Offsets of all parts stand one behind the other, each with one entry more than
+            # it has messages.
+            count = self.rows[f"{path}/parts"]
+            offset = self.array(f"{path}/offset", "<i8")
+            part, others, row_count = self.neighbours(path)
             length = np.diff(offset)
+            # Leave out the differences between the offsets of two parts.
             if count.size > 1:
                 length = np.delete(length, np.cumsum(count + 1)[:-1] - 1)
-            listed = self.array(f"{at}/rows", "<i4") if f"{at}/rows" in self.rows else None
-            self._messages[at] = MessageBatch(count, part, others, length, row_count, listed)
-        return self._messages[at]
+            listed = None
+            if f"{path}/rows" in self.rows:
+                listed = self.array(f"{path}/rows", "<i4")
+            self._messages[path] = MessageBatch(
+                count=count,
+                part=part,
+                other=others,
+                length=length,
+                row_count=row_count,
+                listed=listed,
+            )
+        return self._messages[path]
 
-    def neighbours(self, at: str) -> tuple[Numbers, NDArray[np.int32], Numbers]:
-        """Of messages the places of the parts, and the parts at the other ends; rows of each part.
+    def neighbours(self, path: str) -> tuple[Numbers, NDArray[np.int32], Numbers]:
+        """The parts at both ends of each message, and the rows of each part, (k,).
 
-        Rows are (k,): of all messages of a part together.
+        The part at this end is its place in the batch.
         """
-        part = np.repeat(np.arange(len(self.parts)), self.rows[f"{at}/parts"])
-        offset = self.array(f"{at}/offset", "<i8")
-        ends = offset[np.cumsum(self.rows[f"{at}/offset"]) - 1]
-        return part, self.array(f"{at}/parts", "<i4"), ends
+        part = np.repeat(np.arange(len(self.parts)), self.rows[f"{path}/parts"])
+        offset = self.array(f"{path}/offset", "<i8")
+        row_count = offset[np.cumsum(self.rows[f"{path}/offset"]) - 1]
+        return part, self.array(f"{path}/parts", "<i4"), row_count
 
     @cached_property
     def loops(self) -> dict[str, Loop]:
-        return {name: loop_from_dict(name, w, f"loop {name}") for name, w in self._words.items()}
+        """The loops of the parts, by name."""
+        loops = {}
+        for name, words in self._words.items():
+            loops[name] = loop_from_dict(name, words, f"loop {name}")
+        return loops
 
     @property
     def _words(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.description["loops"]
-        return found
+        """The description of each loop."""
+        words: Mapping[str, Any] = self.description["loops"]
+        return words
 
     def loop_rows(self, name: str) -> Numbers:
-        """(k,): the elements that each part runs a loop over."""
+        """The number of elements that each part runs a loop over, (k,)."""
         loop = self.loops[name]
         over = self.sets[loop.over]
-        again = loop.conflict_columns and self._words[name]["increments"] == "exec"
-        return over.executed if again else over.owned
+        if loop.conflict_columns and self._words[name]["increments"] == "exec":
+            return over.executed
+        return over.owned
 
     @cached_property
     def joined_loops(self) -> dict[str, LoopPlan]:
-        """Each loop of all parts as one: their local elements stand one after the other.
+        """Each loop of all parts as one, over local elements of one part after another.
 
-        Colours keep their numbers: blocks of two parts touch nothing in common. For parts that
-        :func:`~.structure.check_batch` has looked at.
+        Colours keep their numbers, as blocks of two parts have no points in common. For
+        parts that :func:`~.structure.check_batch` has checked.
         """
         return {name: self._joined_loop(name) for name in self.loops}
 
     def _joined_loop(self, name: str) -> LoopPlan:
-        loop, n = self.loops[name], self.loop_rows(name)
-        maps, rows = {m: self.joined_map(m, n) for m in loop.maps}, self.joined_sizes
+        # Join the maps and variants of the parts, as if they were one mesh.
+        loop = self.loops[name]
+        n = self.loop_rows(name)
+        maps = {m: self.joined_map(m, n) for m in loop.maps}
+        rows = self.joined_sizes
         words = self._words[name]
-        variants = {v: self._joined_variant(name, v, n, maps) for v in words["variants"]}
+        variants = {}
+        for label in words["variants"]:
+            variants[label] = self._joined_variant(loop=name, name=label, n=n, maps=maps)
+        # The loop runs over fewer elements than its dats have rows.
         sizes = rows | {loop.over: int(n.sum())}
-        ranges = self._joined_ranges(f"loops/{name}/{RANGES}", n) if self.has_ranges(name) else None
-        return LoopPlan(loop, sizes, maps, variants, words["default"], rows=rows, ranges=ranges)
+        ranges = None
+        if self.has_ranges(name):
+            ranges = self._joined_ranges(f"loops/{name}/{RANGES}", n)
+        return LoopPlan(
+            loop=loop,
+            sizes=sizes,
+            maps=maps,
+            variants=variants,
+            default=words["default"],
+            rows=rows,
+            ranges=ranges,
+        )
 
     def has_ranges(self, loop: str) -> bool:
-        """False for a loop in a file of before."""
+        """False for a loop in a file of an older version."""
         return f"loops/{loop}/{RANGES}/offset" in self.rows
 
     @property
     def joined_sizes(self) -> dict[str, int]:
-        """By set name: local elements of all parts."""
-        return {name: int(one.size.sum()) for name, one in self.sets.items()}
+        """By set name, the local elements of all parts together."""
+        return {name: int(of_set.size.sum()) for name, of_set in self.sets.items()}
 
     def joined_map(self, name: str, n: Numbers) -> SetMap:
-        """The first rows of each part, (k,) of them, in numbers of all local elements."""
-        start, to, _ = self.description["maps"][name]
-        table, count = self.array(f"maps/{name}/table", "<i4", ndim=2), self.sets[start].executed
+        """A map of all parts as one, with the first ``n`` rows of each part, (k,).
+
+        Points are numbered over all parts.
+        """
+        from_set, to_set, _ = self.description["maps"][name]
+        table = self.array(f"maps/{name}/table", "<i4", ndim=2)
+        count = self.sets[from_set].executed
         if len(self.parts) > 1:
-            table = table + np.repeat(self.sets[to].begin.astype(np.int32), count)[:, None]
-        return SetMap(name, start, to, leading(table, n, count))
+            begin = self.sets[to_set].begin.astype(np.int32)
+            table = table + np.repeat(begin, count)[:, None]
+        return SetMap(
+            name=name, from_set=from_set, to_set=to_set, table=leading(table, n, count)
+        )
 
     def _joined_variant(
         self, loop: str, name: str, n: Numbers, maps: Mapping[str, SetMap]
     ) -> Variant:
-        at, words = f"loops/{loop}/{name}", self._words[loop]["variants"][name]
-        order, colour_offset = self._joined_colours(at)
-        to_sets = dict.fromkeys(m.to_set for m in maps.values())
+        path = f"loops/{loop}/{name}"
+        words = self._words[loop]["variants"][name]
+        order, colour_offset = self._joined_colours(path)
+        # Local maps are of blocks: they stay, while lists of points get the numbers of the
+        # joined sets.
+        staging: dict[str, Staging] = {}
+        local = {}
+        for label, m in maps.items():
+            local[label] = self._joined_local(f"{path}/local/{label}", m.arity, n)
+            if m.to_set not in staging:
+                staging_path = f"{path}/staging/{m.to_set}"
+                staging[m.to_set] = self._joined_staging(staging_path, m.to_set)
         return Variant(
-            name,
-            **{word: words[word] for word in WORDS},
+            name=name,
+            block_size=words["block_size"],
+            target=words["target"],
+            partitioner=words["partitioner"],
             sorted_by_colour=False,
-            block_offset=self._joined_offset(f"{at}/block_offset", n),
+            block_offset=self._joined_offset(f"{path}/block_offset", n),
             block_colour_offset=colour_offset,
             block_order=order,
-            thread_colour=self.array(f"{at}/thread_colour", "|u1", "<u2"),
-            thread_colours=self.array(f"{at}/thread_colours", "<i4"),
-            staging={to: self._joined_staging(f"{at}/staging/{to}", to) for to in to_sets},
-            local={m: self._joined_local(f"{at}/local/{m}", maps[m].arity, n) for m in maps},
+            thread_colour=self.array(f"{path}/thread_colour", "|u1", "<u2"),
+            thread_colours=self.array(f"{path}/thread_colours", "<i4"),
+            staging=staging,
+            local=local,
         )
 
     def _joined_offset(self, name: str, total: Numbers) -> Numbers:
-        """Offsets of all parts as one; each begins with 0 and ends with its total."""
-        offset, count = self.array(name, "<i8"), self.rows[name]
+        """The offsets of all parts as one; those of a part go from 0 to its total."""
+        offset = self.array(name, "<i8")
+        count = self.rows[name]
         if count.size == 1:
             return offset
         return np.delete(offset + np.repeat(begins(total), count), begins(count)[1:])
 
-    def _joined_colours(self, at: str) -> tuple[NDArray[np.int32], Numbers]:
-        """Blocks by colour, those of one part after those of another in each; and the offset."""
-        order = self.array(f"{at}/block_order", "<i4")
-        name = f"{at}/block_colour_offset"
-        offset, count = self.array(name, "<i8"), self.rows[name]
+    def _joined_colours(self, path: str) -> tuple[NDArray[np.int32], Numbers]:
+        """The blocks of all parts by colour, in a colour part after part; and offsets."""
+        order = self.array(f"{path}/block_order", "<i4")
+        name = f"{path}/block_colour_offset"
+        offset = self.array(name, "<i8")
+        count = self.rows[name]
         if count.size == 1:
             return order, offset
-        blocks = self.rows[f"{at}/block_order"]
+        n_blocks = self.rows[f"{path}/block_order"]
+        # Find the colour of each block in the order, leaving out what lies between parts.
         length = np.delete(np.diff(offset), np.cumsum(count)[:-1] - 1)
         colour = np.repeat(ranges(0, count - 1), length)
-        joined = order + np.repeat(begins(blocks).astype(np.int32), blocks)
+        joined = order + np.repeat(begins(n_blocks).astype(np.int32), n_blocks)
         size = np.bincount(colour, minlength=int(count.max()) - 1)
         return joined[np.argsort(colour, kind="stable")], offsets_of(size)
 
-    def _joined_ranges(self, at: str, n: Numbers) -> Ranges:
-        """The ranges of all parts, and the turns of one part after those of another."""
-        count, waits = self.rows[f"{at}/order"], self.rows[f"{at}/waits"]
-        order, awaited = (self.array(f"{at}/{name}", "<i4") for name in ("order", "waits"))
+    def _joined_ranges(self, path: str, n: Numbers) -> Ranges:
+        """The ranges of all parts; the turns of a part follow those of the one before."""
+        count = self.rows[f"{path}/order"]
+        n_waits = self.rows[f"{path}/waits"]
+        order = self.array(f"{path}/order", "<i4")
+        waits = self.array(f"{path}/waits", "<i4")
+        # Turns are numbered part by part: shift those of later parts.
         if count.size > 1:
-            before = begins(count).astype(np.int32)
-            order = order + np.repeat(before, count)
-            awaited = awaited + np.repeat(before, waits)
-        offset = self._joined_offset(f"{at}/offset", n)
-        return Ranges(offset, order, self._joined_offset(f"{at}/wait_offset", waits), awaited)
+            first = begins(count).astype(np.int32)
+            order = order + np.repeat(first, count)
+            waits = waits + np.repeat(first, n_waits)
+        return Ranges(
+            offset=self._joined_offset(f"{path}/offset", n),
+            order=order,
+            wait_offset=self._joined_offset(f"{path}/wait_offset", n_waits),
+            waits=waits,
+        )
 
-    def _joined_staging(self, at: str, to: str) -> Staging:
-        points, count = self.array(f"{at}/points", "<i4"), self.rows[f"{at}/points"]
+    def _joined_staging(self, path: str, to_set: str) -> Staging:
+        points = self.array(f"{path}/points", "<i4")
+        count = self.rows[f"{path}/points"]
         if count.size > 1:
-            points = points + np.repeat(self.sets[to].begin.astype(np.int32), count)
-        exclusive = self.array(f"{at}/exclusive", "|u1").view(np.bool_)
-        return Staging(self._joined_offset(f"{at}/point_offset", count), points, exclusive)
+            points = points + np.repeat(self.sets[to_set].begin.astype(np.int32), count)
+        return Staging(
+            point_offset=self._joined_offset(f"{path}/point_offset", count),
+            points=points,
+            exclusive=self.array(f"{path}/exclusive", "|u1").view(np.bool_),
+        )
 
     def _joined_local(self, name: str, arity: int, n: Numbers) -> NDArray[np.uint16]:
         flat = self.array(name, "<u2")
         if n.size == 1:
             return flat.reshape(arity, -1)
         ends = arity * np.cumsum(n[:-1])
-        return np.hstack([one.reshape(arity, -1) for one in np.split(flat, ends)])
+        tables = [piece.reshape(arity, -1) for piece in np.split(flat, ends)]
+        return np.hstack(tables)
 
 
-def split_pairs(batch: PartBatch, at: str) -> tuple[Numbers, Numbers]:
-    """Further groups in numbers of the split mesh: (m, 2) rows of owned elements, and of copies."""
-    one, (element, group) = batch.sets[batch.further[at]], batch.pairs(at)
-    begin, owned = (spread(v, batch.rows[at]) for v in (one.begin, one.owned))
-    rows = np.column_stack([one.number[element], group])
-    return rows[element - begin < owned], rows[element - begin >= owned]
+def split_pairs(batch: PartBatch, path: str) -> tuple[Numbers, Numbers]:
+    """An array of further groups, in numbers of the split mesh.
+
+    Returns the rows of owned elements and those of copies, each (m, 2).
+    """
+    of_set = batch.sets[batch.further[path]]
+    element, group = batch.pairs(path)
+    local_number = element - spread(of_set.begin, batch.rows[path])
+    is_owned = local_number < spread(of_set.owned, batch.rows[path])
+    rows = np.column_stack([of_set.number[element], group])
+    return rows[is_owned], rows[~is_owned]
 
 
-def range_arrays(at: str, plan: LoopPlan) -> Arrays:
-    """The ranges of a loop, where it has them."""
-    return {
-        f"{at}/{RANGES}/{name}": getattr(plan.ranges, name)
-        for name in RANGE_ARRAYS
-        if plan.ranges is not None
-    }
+def range_arrays(path: str, plan: LoopPlan) -> Arrays:
+    """The arrays of the ranges of a loop by their names in a file; empty without ranges."""
+    if plan.ranges is None:
+        return {}
+    return {f"{path}/{RANGES}/{name}": getattr(plan.ranges, name) for name in RANGE_ARRAYS}
 
 
 def loops_of(description: Mapping[str, Any]) -> dict[str, Loop]:
     """The loops that a description names."""
-    return {name: loop_from_dict(name, words, name) for name, words in description["loops"].items()}
+    return {
+        name: loop_from_dict(name, words, name)
+        for name, words in description["loops"].items()
+    }
 
 
 def part_of(batch: PartBatch) -> PartPlan:
-    """A part alone, which :func:`~.structure.check_batch` has looked at; O(its size)."""
-    words, arrays = batch.description, batch.arrays
+    """The plan of the only part of a batch.
+
+    :func:`~.structure.check_batch` has checked it. O(size of the part).
+    """
+    words = batch.description
+    # Take the arrays of the part out of the batch, in the objects that a solver reads.
+    maps = {}
+    for name, (from_set, _, _) in words["maps"].items():
+        maps[name] = batch.joined_map(name, batch.sets[from_set].executed)
+    partial = {}
+    for name in words["partial"]:
+        partial[name] = MapPart(
+            send=_read_messages(batch, f"partial/{name}/send"),
+            receive=_read_messages(batch, f"partial/{name}/receive"),
+        )
+    coordinates = {}
+    for path, array in batch.arrays.items():
+        kind, *names = path.split("/")
+        if kind == "coordinates":
+            coordinates[names[0]] = array
     return PartPlan(
-        batch.parts.start,
-        batch.count,
-        words["sets"],
-        {name: _set_part(batch, name) for name in words["sets"]},
-        {
-            name: batch.joined_map(name, batch.sets[m[0]].executed)
-            for name, m in words["maps"].items()
-        },
-        {name: _loop_part(batch, name) for name in words["loops"]},
-        {
-            name: MapPart(
-                *(_read_messages(batch, f"partial/{name}/{w}") for w in ("send", "receive"))
-            )
-            for name in words["partial"]
-        },
-        {name: array for at, array in arrays.items() for name in _names(at, "coordinates")},
-        **{kind: _by_set(arrays, kind) for kind in ("tags", "fields", FURTHER)},
-        group_names={
-            name: {tag: {int(k): own for k, own in named.items()} for tag, named in tags.items()}
-            for name, tags in words.get("group_names", {}).items()
-        },
+        part=batch.parts.start,
+        parts=batch.count,
+        sizes=words["sets"],
+        sets={name: _set_part(batch, name) for name in words["sets"]},
+        maps=maps,
+        loops={name: _loop_part(batch, name) for name in words["loops"]},
+        partial=partial,
+        coordinates=coordinates,
+        tags=_arrays_by_set(batch.arrays, "tags"),
+        fields=_arrays_by_set(batch.arrays, "fields"),
+        further_groups=_arrays_by_set(batch.arrays, FURTHER),
+        group_names=_group_names(words.get("group_names", {})),
     )
 
 
-def _names(at: str, kind: str) -> list[str]:
-    """The names after the kind of an array, none where it is of another."""
-    first, *names = at.split("/")
-    return names if first == kind else []
+def _arrays_by_set(arrays: Arrays, kind: str) -> dict[str, Arrays]:
+    """The arrays of one kind, by set and name."""
+    by_set: dict[str, Arrays] = {}
+    for path, array in arrays.items():
+        first, *names = path.split("/")
+        if first == kind:
+            by_set.setdefault(names[0], {})[names[-1]] = read_only(array)
+    return by_set
 
 
-def _by_set(arrays: Arrays, kind: str) -> dict[str, Arrays]:
-    found: dict[str, Arrays] = {}
-    for at, array in arrays.items():
-        if names := _names(at, kind):
-            found.setdefault(names[0], {})[names[-1]] = read_only(array)
-    return found
+def _group_names(words: Mapping[str, Any]) -> dict[str, dict[str, dict[int, str | None]]]:
+    """The names of groups by set, tag and number; numbers are texts in JSON."""
+    names_by_set: dict[str, dict[str, dict[int, str | None]]] = {}
+    for set_name, tags in words.items():
+        names_by_set[set_name] = {}
+        for tag, names in tags.items():
+            names_by_set[set_name][tag] = {int(n): name for n, name in names.items()}
+    return names_by_set
 
 
 def _set_part(batch: PartBatch, name: str) -> SetPart:
-    one, at = batch.sets[name], f"sets/{name}"
-    numbers = (one.owned_start, one.core, one.owned, one.exec, one.halo)
-    start, core, owned, n_exec, n_halo = (int(number[0]) for number in numbers)
-    # what is received stands one after the other
-    rows = np.arange(owned, owned + n_exec + n_halo, dtype=np.int32)
-    messages = {
-        f"{way}_{kind}": _read_messages(
-            batch, f"{at}/{way}_{kind}", own if way == "receive" else None
-        )
-        for kind, own in (("exec", rows[:n_exec]), ("halo", rows[n_exec:]))
-        for way in ("send", "receive")
-    }
-    return SetPart(start, core, owned, n_exec, n_halo, one.copies, one.original, **messages)
+    of_set = batch.sets[name]
+    path = f"sets/{name}"
+    owned = int(of_set.owned[0])
+    n_exec = int(of_set.exec[0])
+    n_halo = int(of_set.halo[0])
+    # The rows that are received follow the owned ones: exec, then halo.
+    copies = np.arange(owned, owned + n_exec + n_halo, dtype=np.int32)
+    return SetPart(
+        owned_start=int(of_set.owned_start[0]),
+        core=int(of_set.core[0]),
+        owned=owned,
+        exec=n_exec,
+        halo=n_halo,
+        copies=of_set.copies,
+        original=of_set.original,
+        send_exec=_read_messages(batch, f"{path}/send_exec"),
+        send_halo=_read_messages(batch, f"{path}/send_halo"),
+        receive_exec=_read_messages(batch, f"{path}/receive_exec", copies[:n_exec]),
+        receive_halo=_read_messages(batch, f"{path}/receive_halo", copies[n_exec:]),
+    )
 
 
-def _read_messages(batch: PartBatch, at: str, rows: NDArray[np.int32] | None = None) -> Messages:
-    parts, offset = batch.array(f"{at}/parts", "<i4"), batch.array(f"{at}/offset", "<i8")
-    return Messages(parts, offset, batch.array(f"{at}/rows", "<i4") if rows is None else rows)
+def _read_messages(
+    batch: PartBatch, path: str, rows: NDArray[np.int32] | None = None
+) -> Messages:
+    """Messages of the given rows; without them, of the rows in the file."""
+    if rows is None:
+        rows = batch.array(f"{path}/rows", "<i4")
+    return Messages(
+        parts=batch.array(f"{path}/parts", "<i4"),
+        offset=batch.array(f"{path}/offset", "<i8"),
+        rows=rows,
+    )
 
 
 def _loop_part(batch: PartBatch, name: str) -> LoopPart:
-    plan, words = batch.joined_loops[name], batch.description["loops"][name]
+    plan = batch.joined_loops[name]
+    words = batch.description["loops"][name]
     if plan.ranges is None:
-        # a file of before
+        # A file of an older version has no ranges: make them.
         over = batch.sets[plan.loop.over]
-        found = ranges_for(plan, (int(over.core[0]), int(over.owned[0])))
-        plan = replace(plan, ranges=found)
-    colours = {
-        label: ClassColours(*batch.array(f"loops/{name}/{label}/classes", "<i8").tolist())
-        for label in plan.variants
-    }
-    return LoopPart(plan, colours, words["increments"])
+        ends_of_classes = (int(over.core[0]), int(over.owned[0]))
+        plan = replace(plan, ranges=ranges_for(plan, ends_of_classes))
+    colours = {}
+    for label in plan.variants:
+        core, owned = batch.array(f"loops/{name}/{label}/classes", "<i8").tolist()
+        colours[label] = ClassColours(core=core, owned=owned)
+    return LoopPart(plan=plan, colours=colours, increments=words["increments"])

@@ -1,9 +1,9 @@
-"""What one rank of a distributed run holds, in its local numbers [R14 7.1.1].
+"""The part of a plan that one rank of a distributed run holds [R14 7.1.1].
 
-A set's local elements stand in four runs: ``core | boundary | exec | halo``. The part owns core and
-boundary elements; every target of a core element is owned, too. Exec elements belong to other parts
-and are executed here as well, since they write something that the part owns. Halo elements belong
-to other parts and are only read.
+The local elements of a set are numbered class by class: ``core | boundary | exec | halo``.
+The part owns core and boundary elements; every target of a core element is owned, too. Exec
+elements belong to other parts, and are executed here as well because they write to values
+that the part owns. Halo elements belong to other parts, and are only read.
 """
 
 from collections.abc import Mapping
@@ -20,32 +20,50 @@ from ..model import LoopPlan
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """Rows that are sent to or received from other parts."""
+    """The rows that are sent to, or received from, other parts.
 
-    parts: NDArray[np.int32]  # (n_neighbours,): the other parts, ascending
-    # (n_neighbours + 1,): neighbour ``i`` has rows ``rows[offset[i]:offset[i + 1]]``.
+    Attributes
+    ----------
+    parts : (n_neighbours,) int32
+        The other parts, ascending.
+    offset : (n_neighbours + 1,) int64
+        Neighbour ``i`` has rows ``rows[offset[i]:offset[i + 1]]``.
+    rows : (n_rows,) int32
+        Local numbers. Rows are sent in the order in which the receiver stores them.
+    """
+
+    parts: NDArray[np.int32]
     offset: NDArray[np.int64]
-    # (n_rows,): local numbers. What is sent is in the order in which the receiver stores it.
     rows: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
 class SetPart:
-    """The elements of one set that a part has."""
+    """The elements of one set that a part has.
 
-    # Global number of the first owned element; a part owns a contiguous global range.
+    Attributes
+    ----------
+    owned_start : int
+        Global number of the first owned element; a part owns a contiguous global range.
+    core, owned, exec, halo : int
+        Numbers of elements; ``owned`` is core and boundary together.
+    copies : (exec + halo,) int64
+        Global numbers of the elements of other parts: exec, then halo, each ascending, so
+        that the rows of one neighbour are contiguous.
+    original : (owned,) int64
+        The number of each owned element in the mesh that was read.
+    send_exec, send_halo, receive_exec, receive_halo : Messages
+        Received rows are contiguous: exec rows follow the owned ones, halo rows follow
+        these.
+    """
+
     owned_start: int
-    # Number of core elements, of owned elements (core and boundary), of exec, of halo elements.
     core: int
     owned: int
     exec: int
     halo: int
-    # (exec + halo,): global numbers of the elements of other parts: exec, then halo, each
-    # ascending, so that the rows of one neighbour are contiguous.
     copies: NDArray[np.int64]
-    # (owned,): the number of each owned element in the mesh that was read.
     original: NDArray[np.int64]
-    # Received rows are contiguous: ``owned ... owned + exec`` and what follows them.
     send_exec: Messages
     send_halo: Messages
     receive_exec: Messages
@@ -64,29 +82,43 @@ class SetPart:
 
 @dataclass(frozen=True, eq=False)
 class MapPart:
-    """The copies that one map reaches, where they are few: a partial exchange [R14 7.1]."""
+    """The copies that one map reaches, where they are few: a partial exchange [R14 7.1].
 
-    # Rows of the to-set; what is received is scattered to ``receive.rows``.
+    Rows are those of the to-set; received rows need not be contiguous.
+    """
+
     send: Messages
     receive: Messages
 
 
 @dataclass(frozen=True)
 class ClassColours:
-    """Block colours by class: core blocks have the lowest, exec blocks the highest."""
+    """The block colours of each class, where no colour has blocks of two classes.
 
-    core: int  # colours below it have core blocks only
-    owned: int  # colours from ``core`` to below it have boundary blocks only, the rest exec blocks
+    Colours below ``core`` have core blocks, those from ``core`` to below ``owned`` boundary
+    blocks, all others exec blocks.
+    """
+
+    core: int
+    owned: int
 
 
 @dataclass(frozen=True, eq=False)
 class LoopPart:
-    """A loop on one part."""
+    """A loop on one part.
 
-    plan: LoopPlan  # in local numbers. Its maps have ``executed`` rows; blocks never cross a class.
-    colours: Mapping[str, ClassColours]  # by variant name
-    # ``"exec"``: exec elements are executed here, too; ``"reverse"``: increments of copies are sent
-    # to their owners, and exec elements are not executed.
+    Attributes
+    ----------
+    plan : LoopPlan
+        In local numbers. Its maps have ``executed`` rows; no block crosses a class.
+    colours : mapping of variant name to ClassColours
+    increments : str
+        ``"exec"`` where exec elements are executed here, too; ``"reverse"`` where
+        increments of copies are sent to their owners, and exec elements are not executed.
+    """
+
+    plan: LoopPlan
+    colours: Mapping[str, ClassColours]
     increments: str = "exec"
 
 
@@ -102,23 +134,46 @@ class LoopPart:
     fields="set with fields",
 )
 class PartPlan:
-    """Everything one rank needs."""
+    """The part of a plan that one rank needs.
 
-    # Which part of how many.
+    Attributes
+    ----------
+    part, parts : int
+        The number of the part, from 0, and the number of all parts.
+    sizes : mapping of set name to int
+        Global sizes.
+    sets : mapping of set name to SetPart
+    maps : mapping of map name to SetMap
+        In local numbers, with a row for each executed element.
+    loops : mapping of loop name to LoopPart
+    partial : mapping of map name to MapPart
+        The maps with a partial exchange: their loops exchange only the copies that the map
+        reaches.
+    coordinates : mapping of set name to (n, 2 or 3) float64
+        Of all local elements.
+    tags : mapping of set name to (mapping of tag name to (n,) int64)
+        The first group of each local element, 0 for none.
+    fields : mapping of set name to (mapping of name to (n, ...) array)
+        The dats of the mesh, on local elements.
+    further_groups : mapping of set name to (mapping of tag name to (m, 2) int64)
+        A local element and a further group of it in each row; rows ascend.
+    group_names : mapping of set name to mapping
+        By tag name, every group of the whole mesh by its number, with its name or None.
+    """
+
     part: int
     parts: int
-    sizes: Mapping[str, int]  # by set name: global sizes
-    sets: Mapping[str, SetPart]  # by set name
-    maps: Mapping[str, SetMap]  # by map name: local numbers, ``(executed, arity)``
-    loops: Mapping[str, LoopPart]  # by loop name
-    # By map name: maps whose loops exchange only what they reach.
+    sizes: Mapping[str, int]
+    sets: Mapping[str, SetPart]
+    maps: Mapping[str, SetMap]
+    loops: Mapping[str, LoopPart]
     partial: Mapping[str, MapPart] = field(default_factory=dict)
-    # By set name, with a row for each local element: places (n, 2 or 3); by tag name, the first
-    # group (n,), 0 for none; by name, the mesh's dats (n, ...).
     coordinates: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
     fields: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
-    # By set and tag name, (m, 2): a local element and a further group of it; rows ascend.
-    further_groups: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
-    # By set and tag name: every group of the whole mesh, with its name, None for none.
-    group_names: Mapping[str, Mapping[str, Mapping[int, str | None]]] = field(default_factory=dict)
+    further_groups: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(
+        default_factory=dict
+    )
+    group_names: Mapping[str, Mapping[str, Mapping[int, str | None]]] = field(
+        default_factory=dict
+    )

@@ -1,4 +1,4 @@
-"""The slices of parts in a file: where each lies, and reading one without HDF5."""
+"""The slices of parts in a file: where each lies, and how to read one without HDF5."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -16,45 +16,63 @@ from ...errors import PlanError
 
 T = TypeVar("T")
 
-# Bytes of parts that are read at once: with fewer the interpreter takes its time for each part.
+# Bytes of parts that are read at once: with fewer, Python's overhead for each part counts.
 BATCH = 1 << 22
-# Parts of fewer bytes are digested in one piece.
+# Bytes of a part below which its slices are joined before they are hashed.
 TOGETHER = 1 << 20
 
 
 @dataclass(frozen=True)
 class SlicedDataset:
-    """A dataset that holds the arrays of all parts, one after the other."""
+    """A dataset that holds an array of all parts, one part after the other.
 
-    name: str  # its place under ``/parts/K``
+    ``name`` is its path under ``/parts/K``; ``row`` the shape of one row; ``address`` its
+    first byte in the file.
+    """
+
+    name: str
     dtype: str
-    row: tuple[int, ...]  # the shape of one row
-    address: int = 0  # its first byte in the file
+    row: tuple[int, ...]
+    address: int = 0
 
     @property
     def row_bytes(self) -> int:
+        """Bytes of one row."""
         return prod(self.row) * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True, eq=False)
 class PartsTable:
-    """All that a process needs to read a part, without HDF5; it can be sent to others."""
+    """The tables with which a process reads a part without HDF5; can be sent to others.
+
+    Attributes
+    ----------
+    parts : int
+        The number of parts.
+    description : mapping
+        What all parts have in common: sets, maps, loops and figures.
+    datasets : sequence of SlicedDataset
+    offset : (n_datasets, parts + 1) int64
+        The rows of each part in each dataset.
+    digest : (parts, 32) uint8
+        SHA-256 of the slices of each part, in the order of the datasets.
+    """
 
     parts: int
-    description: Mapping[str, Any]  # what all parts have in common: sets, maps, loops, figures
+    description: Mapping[str, Any]
     datasets: Sequence[SlicedDataset]
-    offset: NDArray[np.int64]  # (n_datasets, parts + 1): rows of each part
-    # (parts, 32): SHA-256 of the slices of each part, in the order of the datasets.
+    offset: NDArray[np.int64]
     digest: NDArray[np.uint8]
 
     @cached_property
     def ends(self) -> NDArray[np.int64]:
-        """Where the slices of each part begin in the file, (n_datasets, parts + 1), and end."""
-        row_bytes, address = (
-            np.array([getattr(one, name) for one in self.datasets], np.int64)[:, None]
-            for name in ("row_bytes", "address")
-        )
-        return address + row_bytes * self.offset
+        """The bytes of the file between which the slices of each part lie.
+
+        (n_datasets, parts + 1): the slice of part ``p`` ends where that of the next begins.
+        """
+        row_bytes = np.array([dataset.row_bytes for dataset in self.datasets], np.int64)
+        address = np.array([dataset.address for dataset in self.datasets], np.int64)
+        return address[:, None] + row_bytes[:, None] * self.offset
 
     def extent(self, index: int, part: int) -> tuple[int, int]:
         """Address and bytes of the slice of a part in a dataset."""
@@ -62,34 +80,39 @@ class PartsTable:
         return begin, end - begin
 
     def part_bytes(self, part: int) -> int:
+        """Bytes of all slices of a part."""
         return int((self.ends[:, part + 1] - self.ends[:, part]).sum())
 
     def batches(self, parts: range) -> list[range]:
-        """Some parts in runs of about :data:`BATCH` bytes; a part alone where it has more."""
+        """Cut some parts into runs of about :data:`BATCH` bytes, of at least one part."""
         size = np.diff(self.ends[:, parts.start : parts.stop + 1]).sum(axis=0)
         return in_runs(parts, size, BATCH)
 
     def raw(self, file: BinaryIO, parts: range) -> list[bytes]:
-        """The bytes of every dataset for some parts; raises PlanError where one is damaged."""
+        """The bytes of every dataset for some parts; PlanError where one is damaged."""
         ends = self.ends[:, parts.start : parts.stop + 1]
-        found = [read_all(file, begin, end - begin) for begin, end in ends[:, [0, -1]].tolist()]
-        for part, digest in zip(parts, digests(found, np.diff(ends)), strict=True):
+        data = [
+            read_all(file, begin, end - begin) for begin, end in ends[:, [0, -1]].tolist()
+        ]
+        for part, digest in zip(parts, digests(data, np.diff(ends)), strict=True):
             if digest != self.digest[part].tobytes():
                 raise PlanError(
                     f"damaged: part {part} of {self.parts} does not match its checksum: "
                     "split the mesh anew"
                 )
-        return found
+        return data
 
     def arrays(self, path: Path, parts: range) -> dict[str, NDArray[Any]]:
-        """The arrays of some parts by name, part after part; nothing else of the file is read."""
+        """The arrays of some parts by name, part after part; reads no other bytes."""
         with open(path, "rb", buffering=0) as file:
             raw = self.raw(file, parts)
-        found = {}
-        for one, data in zip(self.datasets, raw, strict=True):
-            array = np.frombuffer(data, one.dtype)
-            found[one.name] = array.reshape(-1, *one.row) if one.row else array
-        return found
+        arrays = {}
+        for dataset, data in zip(self.datasets, raw, strict=True):
+            array = np.frombuffer(data, dataset.dtype)
+            if dataset.row:
+                array = array.reshape(-1, *dataset.row)
+            arrays[dataset.name] = array
+        return arrays
 
 
 def one_by_one(*works: Callable[[], T]) -> list[T]:
@@ -98,14 +121,17 @@ def one_by_one(*works: Callable[[], T]) -> list[T]:
 
 
 def in_runs(parts: range, size: NDArray[np.int64], most: int) -> list[range]:
-    """Parts in runs whose sizes add up to about ``most``; a part alone where it has more."""
-    run = np.maximum(np.cumsum(size) - 1, 0) // most
-    cuts = [parts.start, *(parts.start + 1 + np.flatnonzero(np.diff(run))).tolist(), parts.stop]
-    return [range(*ends) for ends in pairwise(cuts) if parts]
+    """Cut parts into runs whose sizes add up to about ``most``, of at least one part."""
+    if not parts:
+        return []
+    run_of_part = np.maximum(np.cumsum(size) - 1, 0) // most
+    first_of_next_runs = parts.start + 1 + np.flatnonzero(np.diff(run_of_part))
+    cuts = [parts.start, *first_of_next_runs.tolist(), parts.stop]
+    return [range(first, stop) for first, stop in pairwise(cuts)]
 
 
 def read_all(file: BinaryIO, address: int, size: int) -> bytes:
-    """Bytes of an open file; PlanError where it ends before them."""
+    """Read bytes of an open file; raises PlanError where it ends before them."""
     pieces = []
     file.seek(address)
     while size > 0:
@@ -114,18 +140,25 @@ def read_all(file: BinaryIO, address: int, size: int) -> bytes:
             raise PlanError("cut short: split the mesh anew")
         pieces.append(piece)
         size -= len(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    if len(pieces) == 1:
+        return pieces[0]
+    return b"".join(pieces)
 
 
 def digests(data: Sequence[bytes | memoryview], sizes: NDArray[np.int64]) -> list[bytes]:
-    """SHA-256 of each part; (n_arrays, k) ``sizes`` cut the arrays into parts."""
+    """SHA-256 of each part; ``sizes``, (n_arrays, k), cut each array into parts."""
     ends = np.cumsum(sizes, axis=1)
-    views, found = [memoryview(one) for one in data], []
+    views = [memoryview(array) for array in data]
+    digests_of_parts = []
     for begin, end in zip((ends - sizes).T.tolist(), ends.T.tolist(), strict=True):
-        pieces = [one[low:high] for one, low, high in zip(views, begin, end, strict=True)]
+        slices: list[bytes | memoryview] = []
+        for view, low, high in zip(views, begin, end, strict=True):
+            slices.append(view[low:high])
+        # Join the slices of a small part: copying takes less than a call for each slice.
+        if sum(end) - sum(begin) < TOGETHER:
+            slices = [b"".join(slices)]
         digest = hashlib.sha256()
-        # a call for each piece takes longer than copying a small part
-        for piece in [b"".join(pieces)] if sum(end) - sum(begin) < TOGETHER else pieces:
+        for piece in slices:
             digest.update(piece)
-        found.append(digest.digest())
-    return found
+        digests_of_parts.append(digest.digest())
+    return digests_of_parts

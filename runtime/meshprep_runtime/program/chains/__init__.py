@@ -1,1 +1,1 @@
-"""Chains of loops: recorded, run later, and run tile by tile while a piece of mesh is in cache."""
+"""Chains of loops: recorded, run later, and run in tiles whose data stay in cache."""

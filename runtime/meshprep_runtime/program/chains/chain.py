@@ -1,7 +1,6 @@
-"""Chains: calls of loops are recorded, and run when somebody wants to see a result [R14 6.2]."""
+"""Chains: calls of loops are recorded, and run when a result is needed [R14 6.2]."""
 
 from collections.abc import Hashable, Mapping
-from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -26,11 +25,12 @@ from .records import (
 )
 from .tiling import MeasuredRun, TileOptions, check_call, measured_run, tiled_run
 
+# The most loops of a chain: a tile has one bit for each, in 64.
 MOST_LOOPS = 64
 
 
 class Recorder(Protocol):
-    """A program, as its chains see it."""
+    """The attributes of a program that its chains use."""
 
     active: Any
     plan: Any
@@ -38,24 +38,36 @@ class Recorder(Protocol):
 
 
 class Chain:
-    """A context, made by ``Program.chain``, in which calls of the program's loops are queued.
+    """A context in which calls of the program's loops are queued.
 
-    The queue runs when ``length`` loops are in it; when a dat that it uses is seen or changed from
-    outside (``values``, ``touch``, ``array``), or the value of a global that it reduces; on
-    ``flush``, and at the end of the context. A call with arrays that are no dats or reduced globals
-    runs at once, after what is queued. Results are those of the same calls without a chain.
+    Made by ``Program.chain``. The queue runs when ``length`` loops are in it; when the
+    program reads or changes a dat that it uses (``values``, ``touch``, ``array``), or a
+    global that it reduces; on ``flush``, and at the end of the context. A call with arrays
+    that are no dats or reduced globals runs at once, after the queue. Results are those of
+    the same calls without a chain.
 
     Parameters
     ----------
     program : Program
     length : int
     tiles : TileOptions, optional
-        Cut sequences of ``length`` loops into tiles, each sequence when it is met first. Shorter
-        ones run loop by loop.
+        Cut sequences of ``length`` loops into tiles, each sequence when it first occurs.
+        Shorter sequences run loop by loop.
     """
 
-    def __init__(self, program: Recorder, length: int, tiles: TileOptions | None = None) -> None:
-        check_integer("length of a chain", length, 1, MOST_LOOPS)
+    def __init__(
+        self, program: Recorder, length: int, tiles: TileOptions | None = None
+    ) -> None:
+        """Make an empty queue; tiles are made when a sequence of loops first occurs.
+
+        Parameters are those of the class.
+
+        Raises
+        ------
+        MeshprepError
+            For a length that is no whole number, or too long for a chain.
+        """
+        check_integer(what="length of a chain", value=length, least=1, most=MOST_LOOPS)
         self.length = length
         self.tiled: dict[Hashable, TiledRun | MeasuredRun] = {}
         self._tiles = tiles
@@ -68,7 +80,9 @@ class Chain:
 
     def __enter__(self) -> "Chain":
         if self._program.active is not None:
-            raise MeshprepError("a chain is under way already: end it before another one begins")
+            raise MeshprepError(
+                "a chain is under way already: end it before another one begins"
+            )
         self._program.active = self
         return self
 
@@ -79,13 +93,17 @@ class Chain:
         trace: TracebackType | None,
     ) -> None:
         self._program.active = None
-        # Loops that were called before an exception have run, as they would have without a chain.
+        # Run the queue also after an exception: without a chain, its loops would have run
+        # before it.
         checkpoints = self._program.checkpoints
-        with checkpoints.held() if checkpoints and error else nullcontext():
+        if checkpoints and error:
+            with checkpoints.held():
+                self.flush()
+        else:
             self.flush()
 
     def record(self, loop: RecordedLoop, given: Mapping[str, Any]) -> None:
-        """Queue a call, or run it with all that is queued.
+        """Queue a call, or run it after the queue.
 
         Parameters
         ----------
@@ -98,18 +116,22 @@ class Chain:
             When an argument does not fit; nothing is queued then.
         """
         key = key_of(loop, given)
-        known = key in self._checked
-        if not known:
+        is_checked = key in self._checked
+        if not is_checked:
             loop.check(given)
         call = Call(loop, with_constants(loop, given), key)
-        now = self._checked[key][1] if known else at_once(call.given, loop.loop)
-        if now or not known:
+        if is_checked:
+            runs_at_once = self._checked[key][1]
+        else:
+            runs_at_once = at_once(call.given, loop.loop)
+        if runs_at_once or not is_checked:
             self._check(call)
-            # Kept, so that no other object gets the identity of one of the key.
-            self._checked[key] = call, now
+            # Keep the call: its objects are identified in the key by their addresses, which
+            # would be given to others.
+            self._checked[key] = call, runs_at_once
         self._put(call, [v for v in call.given.values() if isinstance(v, Watched)])
         self._waiting += 1
-        if now or self._waiting == self.length:
+        if runs_at_once or self._waiting == self.length:
             self.flush()
 
     def assign(self, target: ReducedGlobal, values: NDArray[Any]) -> None:
@@ -123,29 +145,41 @@ class Chain:
         self._put(Assign(target, values), [target])
 
     def flush(self) -> None:
-        """Run what is queued.
+        """Run the queue.
 
         Raises
         ------
         Exception
-            What a loop raised, with a note that names it; the loops after it have not run.
+            The exception of a loop, with a note that names the loop; the loops after it
+            have not run.
         """
-        records, self._queue, self._waiting = self._queue, [], 0
+        # Empty the queue first: loops that run here must not run again.
+        records = self._queue
+        self._queue = []
+        self._waiting = 0
         for value in self._used:
             value.chain = None
         self._used.clear()
+        # Only whole sequences of `length` loops are cut into tiles.
         calls = [r for r in records if isinstance(r, Call)]
         if self._tiles is None or len(calls) != self.length:
             self.run(records)
             return
-        tiles, checkpoints = self._tiles, self._program.checkpoints
+        tiles = self._tiles
+        # A chain is one step of a checkpoint: between its loops no dat is whole.
+        checkpoints = self._program.checkpoints
         key = tuple(record.key for record in records)
         if checkpoints is None:
-            self._run_tiles(key, records, calls, tiles)
+            self._run_tiles(key=key, records=records, calls=calls, tiles=tiles)
             return
         if key not in self._steps:
-            self._steps[key] = checkpoints.steps.of_chain(records, tiles.dropped, tiles.zero)
-        checkpoints.run(self._steps[key], lambda: self._run_tiles(key, records, calls, tiles))
+            self._steps[key] = checkpoints.steps.of_chain(
+                records, tiles.dropped, tiles.zero
+            )
+        checkpoints.run(
+            self._steps[key],
+            lambda: self._run_tiles(key=key, records=records, calls=calls, tiles=tiles),
+        )
 
     def _run_tiles(
         self, key: Hashable, records: list[Record], calls: list[Call], tiles: TileOptions
@@ -153,7 +187,9 @@ class Chain:
         if key not in self.tiled:
             sizes = self._program.plan.sizes
             if tiles.auto:
-                self.tiled[key] = measured_run(calls, sizes, tiles, self.run)
+                self.tiled[key] = measured_run(
+                    calls=calls, sizes=sizes, options=tiles, alone=self.run
+                )
             else:
                 self.tiled[key] = tiled_run(calls, sizes, tiles)
         self.tiled[key](records)
@@ -173,6 +209,7 @@ class Chain:
                 raise
 
     def _put(self, record: Record, used: list[Any]) -> None:
+        """Queue a record; its dats and globals, ``used``, then belong to this chain."""
         for value in used:
             if value.chain not in (None, self):
                 value.chain.flush()
@@ -181,8 +218,10 @@ class Chain:
         self._queue.append(record)
 
     def _check(self, call: Call) -> None:
-        """Bind new arguments now, so that an error arrives where the mistake is."""
-        arrays = {n: v.stored if isinstance(v, Watched) else v for n, v in call.given.items()}
+        """Check new arguments now, so that an error is raised at the call that is wrong."""
+        arrays = {
+            n: v.stored if isinstance(v, Watched) else v for n, v in call.given.items()
+        }
         if all(isinstance(v, np.ndarray) for v in arrays.values()):
             call.loop.taking(call.given).on_host(arrays)
         if self._tiles is not None:

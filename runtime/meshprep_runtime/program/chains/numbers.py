@@ -1,4 +1,4 @@
-"""A chain as arrays of numbers, for compiled code that serves every chain."""
+"""A chain as arrays of numbers, which compiled code takes that serves all chains."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,18 +7,22 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from ...errors import MeshprepError
-from ...types.loops import Access, Loop
+from ...types.loops import Access, Arg, Loop
 from ...types.maps import Bools, Int32s, Int64s, SetMap, UInt64s, offsets_of
 
+# The most loops, and the most dats, of a chain: each has one bit of 64.
 MOST = 64
+# Accesses that use the values from before the loop.
 READS = (Access.READ, Access.RW)
 
 
 class ChainArrays(NamedTuple):
-    """The loops: accesses ``first[k]`` to ``first[k + 1] - 1`` are those of loop ``k``.
+    """The loops of a chain and their accesses.
 
-    An access is a map (-1: none) and a column, and has a bit for each dat that it reads, writes,
-    and writes fully. Elements of all sets are numbered in one sequence; ``set_start`` cuts it.
+    Loop ``k`` has the accesses ``first[k]`` to ``first[k + 1] - 1``. An access is a map (-1
+    for none) and a column of it, and has a bit for each dat that it reads, writes, and
+    writes fully. Elements of all sets are numbered in one sequence; those of set ``s``
+    begin at ``set_start[s]``.
     """
 
     set_start: Int64s
@@ -33,11 +37,11 @@ class ChainArrays(NamedTuple):
 
 
 class MapArrays(NamedTuple):
-    """The maps one after the other: tables, and who names each point through a column.
+    """The tables of the maps one after the other, and the transposes of written columns.
 
-    Access ``a`` that writes through a map has ``up_start[a]``, else -1: elements
-    ``up[up_offset[i]:up_offset[i + 1]]``, numbered inside their set, name point ``p`` of its map,
-    where ``i = up_start[a] + p``.
+    Access ``a`` that writes through a map has ``up_start[a]``; others have -1. With ``i =
+    up_start[a] + p``, the elements that name point ``p`` in its column are
+    ``up[up_offset[i]:up_offset[i + 1]]``, numbered inside their set.
     """
 
     arity: Int64s
@@ -52,17 +56,20 @@ class MapArrays(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ChainNumbers:
-    """The names behind the numbers."""
+    """The names of the sets, maps and dats of a chain, in the order of their numbers.
+
+    ``sizes`` are the sizes of its sets, by name; ``maps`` its maps, by name; ``dats`` the
+    set of each dat, by the name of the dat, of which the ``i``-th has bit ``i``.
+    """
 
     loops: tuple[Loop, ...]
-    # By set name: the sets that the chain touches, in the order of their numbers.
     sizes: Mapping[str, int]
-    maps: Mapping[str, SetMap]  # by map name
-    dats: Mapping[str, str]  # by dat name: bit ``i`` stands for the ``i``-th
+    maps: Mapping[str, SetMap]
+    dats: Mapping[str, str]
 
     @property
     def written(self) -> frozenset[str]:
-        """Dats that some loop changes."""
+        """The dats that some loop changes."""
         return frozenset(name for loop in self.loops for name in loop.written)
 
     def bit(self, dat: str) -> int:
@@ -70,10 +77,13 @@ class ChainNumbers:
         return 1 << list(self.dats).index(dat)
 
     def owned_sets(self) -> list[str]:
-        """Sets whose elements need an owner: dats on them change, or loops over them reduce."""
-        wanted = {self.dats[d] for d in self.written}
-        wanted |= {loop.over for loop in self.loops if loop.reduces}
-        return [s for s in self.sizes if s in wanted]
+        """The sets whose elements need a tile as owner.
+
+        These are the sets of dats that change, and those of loops that reduce.
+        """
+        owned = {self.dats[d] for d in self.written}
+        owned |= {loop.over for loop in self.loops if loop.reduces}
+        return [s for s in self.sizes if s in owned]
 
 
 D = TypeVar("D", bound=Hashable)
@@ -82,29 +92,35 @@ D = TypeVar("D", bound=Hashable)
 def with_common_names(
     loops: Sequence[Loop], given: Sequence[Mapping[str, D]]
 ) -> tuple[tuple[Loop, ...], dict[str, D]]:
-    """Loops in a row with one name for each dat, and the dats by these names.
+    """The loops of a chain with one name for each dat, and the dats by these names.
 
-    ``given`` says for each loop which dat stands for an argument. The name of a dat is that of the
-    argument that met it first. Globals get a name for each loop, since each has values of its own.
+    ``given`` has the dat of each argument, for each loop. A dat is named after the first
+    argument that it stands for. Globals get another name in each loop, as each call has
+    values of its own.
     """
-    names: dict[D, str] = {}
+    name_of_dat: dict[D, str] = {}
     dats: dict[str, D] = {}
-    made = []
-    for n, (loop, own) in enumerate(zip(loops, given, strict=True)):
+    renamed = []
+    for n, (loop, dats_of_loop) in enumerate(zip(loops, given, strict=True)):
         args = []
         for arg in loop.args:
-            if arg.name not in own:
+            # A global is no dat: it gets a name of its own in each loop.
+            if arg.name not in dats_of_loop:
                 args.append(replace(arg, name=f"{arg.name}@{n}"))
                 continue
-            dat = own[arg.name]
-            if dat not in names:
-                free, i = arg.name, len(dats)
-                while free in dats:
-                    free, i = f"{arg.name}_{i}", i + 1
-                names[dat], dats[free] = free, dat
-            args.append(replace(arg, name=names[dat]))
-        made.append(replace(loop, args=tuple(args)))
-    return tuple(made), dats
+            dat = dats_of_loop[arg.name]
+            if dat not in name_of_dat:
+                # Append a number where another dat has the name.
+                free_name = arg.name
+                i = len(dats)
+                while free_name in dats:
+                    free_name = f"{arg.name}_{i}"
+                    i += 1
+                name_of_dat[dat] = free_name
+                dats[free_name] = dat
+            args.append(replace(arg, name=name_of_dat[dat]))
+        renamed.append(replace(loop, args=tuple(args)))
+    return tuple(renamed), dats
 
 
 def number(
@@ -112,56 +128,90 @@ def number(
 ) -> ChainNumbers:
     """Collect the sets, maps and dats that a chain touches.
 
-    Raises MeshprepError for a chain of more than 64 loops or dats, and a dat on two sets. A matrix
-    counts as a dat on the set of its rows: who adds to one nonzero reaches one row.
+    Raises MeshprepError for a chain of more than 64 loops or dats, and a dat on two sets. A
+    matrix counts as a dat on the set of its rows: an element that adds to a nonzero reaches
+    its row.
     """
-    # maps to the columns of matrices lead to no data
-    used = {a.map: maps[a.map] for loop in loops for a in loop.args if a.map is not None}
+    # Leave out the maps to the columns of matrices: no data are reached through them.
+    maps_used: dict[str, SetMap] = {}
+    for loop in loops:
+        for arg in loop.args:
+            if arg.map is not None:
+                maps_used[arg.map] = maps[arg.map]
+    # A dat lies on one set, so that a tile knows which of its points are needed.
     dats: dict[str, str] = {}
     for loop in loops:
         for arg in loop.args:
             if arg.is_global:
                 continue
-            on = loop.over if arg.map is None else used[arg.map].to_set
-            if dats.setdefault(arg.name, on) != on:
+            if arg.map is None:
+                set_name = loop.over
+            else:
+                set_name = maps_used[arg.map].to_set
+            if dats.setdefault(arg.name, set_name) != set_name:
                 raise MeshprepError(
-                    f"dat '{arg.name}' is on '{on}' in loop '{loop.name}', and on "
-                    f"'{dats[arg.name]}' elsewhere in the chain: give one of them another name"
+                    f"dat '{arg.name}' is on '{set_name}' in loop '{loop.name}', and on "
+                    f"'{dats[arg.name]}' elsewhere in the chain: "
+                    "give one of them another name"
                 )
+    # Sets of loops and of dats are bits of one word.
     if len(loops) > MOST or len(dats) > MOST:
         raise MeshprepError(
-            f"a chain of {len(loops)} loops and {len(dats)} dats is too long to cut into tiles: "
-            f"at most {MOST} of each"
+            f"a chain of {len(loops)} loops and {len(dats)} dats is too long to cut into "
+            f"tiles: at most {MOST} of each"
         )
     names = dict.fromkeys([*(loop.over for loop in loops), *dats.values()])
-    return ChainNumbers(tuple(loops), {s: sizes[s] for s in names}, used, dats)
+    sizes_used = {name: sizes[name] for name in names}
+    return ChainNumbers(loops=tuple(loops), sizes=sizes_used, maps=maps_used, dats=dats)
 
 
 def chain_arrays(chain: ChainNumbers) -> ChainArrays:
     """The loops in numbers."""
+    # A direct access counts as one through map -1.
     map_number = {None: -1} | {m: i for i, m in enumerate(chain.maps)}
     set_number = {s: i for i, s in enumerate(chain.sizes)}
     first = [0]
-    accesses: list[tuple[tuple[int, int], list[int]]] = []
+    accesses: list[AccessBits] = []
     for loop in chain.loops:
-        merged: dict[tuple[int, int], list[int]] = {}
+        # Join the arguments of a loop that go through one column of a map.
+        joined: dict[tuple[int, int], AccessBits] = {}
         for arg in loop.args:
-            if not arg.is_global:
-                for column in arg.index or (0,):
-                    masks = merged.setdefault((map_number[arg.map], column), [0, 0, 0])
-                    bit = chain.bit(arg.name)
-                    masks[0] |= bit * (arg.access in READS)
-                    masks[1] |= bit * (arg.access is not Access.READ)
-                    masks[2] |= bit * (arg.full and arg.map is None)
-        accesses += merged.items()
+            if arg.is_global:
+                continue
+            for column in arg.index or (0,):
+                key = (map_number[arg.map], column)
+                access = joined.setdefault(key, AccessBits(*key))
+                access.add(arg, chain.bit(arg.name))
+        accesses += joined.values()
         first.append(len(accesses))
-    bits = np.array([masks for _, masks in accesses], np.uint64).reshape(-1, 3)
-    where = np.array([place for place, _ in accesses], np.int64).reshape(-1, 2)
     return ChainArrays(
-        offsets_of([*chain.sizes.values()]),
-        np.array([set_number[loop.over] for loop in chain.loops], np.int64),
-        np.array([loop.reduces for loop in chain.loops], np.bool_),
-        np.array(first, np.int64),
-        *(where[:, 0].copy(), where[:, 1].copy()),
-        *(bits[:, 0].copy(), bits[:, 1].copy(), bits[:, 2].copy()),
+        set_start=offsets_of([*chain.sizes.values()]),
+        over=np.array([set_number[loop.over] for loop in chain.loops], np.int64),
+        reduces=np.array([loop.reduces for loop in chain.loops], np.bool_),
+        first=np.array(first, np.int64),
+        map=np.array([access.map for access in accesses], np.int64),
+        column=np.array([access.column for access in accesses], np.int64),
+        read=np.array([access.read for access in accesses], np.uint64),
+        write=np.array([access.write for access in accesses], np.uint64),
+        full=np.array([access.full for access in accesses], np.uint64),
     )
+
+
+@dataclass
+class AccessBits:
+    """An access of a loop: bits of the dats that it reads, writes and writes fully."""
+
+    map: int
+    column: int
+    read: int = 0
+    write: int = 0
+    full: int = 0
+
+    def add(self, arg: Arg, bit: int) -> None:
+        """Add the bit of a dat, for an argument with this map and column."""
+        if arg.access in READS:
+            self.read |= bit
+        if arg.access is not Access.READ:
+            self.write |= bit
+        if arg.full and arg.map is None:
+            self.full |= bit

@@ -1,4 +1,4 @@
-"""What a chain has recorded: calls of loops, and values given to globals between them."""
+"""The records of a chain: calls of loops, and values given to globals between them."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from .numbers import with_common_names
 
 
 class GlobalQueue(Queue, Protocol):
-    """Loops that wait, and values that a global gets between them."""
+    """A queue of loops, and of values that globals get between them."""
 
     def assign(self, target: "ReducedGlobal", values: NDArray[Any]) -> None:
         """Queue new values."""
@@ -26,7 +26,7 @@ class GlobalQueue(Queue, Protocol):
 class ReducedGlobal:
     """Values that loops reduce, made by ``Program.reduced``.
 
-    Queued loops run when the values are asked for, not before.
+    Queued loops run when the values are read, not before.
 
     Parameters
     ----------
@@ -35,33 +35,34 @@ class ReducedGlobal:
     Attributes
     ----------
     chain : Chain or None
-        What has queued loops that reduce into it.
+        The chain with queued loops that reduce into it.
     """
 
-    dropped = False  # tiles store it
+    # As of dats: the values of a global are always stored.
+    dropped = False
 
     def __init__(self, values: NDArray[Any]) -> None:
         self.chain: GlobalQueue | None = None
         self.stored = values
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies, which no queue knows."""
+        """The state of a copy, which has no queue."""
         return {"chain": None, "stored": self.array}
 
     @property
     def array(self) -> NDArray[Any]:
-        """The values themselves; loops that are queued run first."""
+        """The values themselves; queued loops run first."""
         if self.chain is not None:
             self.chain.flush()
         return self.stored
 
     @property
     def value(self) -> NDArray[Any]:
-        """A copy of the values; loops that are queued run first."""
+        """A copy of the values; queued loops run first."""
         return self.array.copy()
 
     def set(self, values: ArrayLike) -> None:
-        """Let what follows start from other values.
+        """Set the values that the loops called from now on start from.
 
         Parameters
         ----------
@@ -83,53 +84,60 @@ class ReducedGlobal:
 
 
 def start_values(values: ArrayLike, dim: int, dtype: DTypeLike) -> NDArray[Any]:
-    """The ``(dim,)`` values that a global starts from; refused where the dtype changes them."""
+    """The ``(dim,)`` values that a global starts from.
+
+    Raises MeshprepError for values that the dtype cannot hold.
+    """
     check_integer("dim of a global", dim)
     check_choice("dtype of a global", name_of_dtype(dtype), DTYPES)
-    wanted = np.dtype(dtype)
     if np.shape(values) not in ((), (1,), (dim,)):
-        raise MeshprepError(f"the global starts from {values!r}, must be one number or {dim}")
-    if not holds(wanted, values):
+        raise MeshprepError(
+            f"the global starts from {values!r}, must be one number or {dim}"
+        )
+    if not holds(np.dtype(dtype), values):
         raise MeshprepError(f"the global starts from {values!r}, which {dtype} cannot hold")
-    return np.array(np.broadcast_to(np.asarray(values, wanted), (dim,)))
+    return np.array(np.broadcast_to(np.asarray(values, dtype), (dim,)))
 
 
 class RecordedLoop(Protocol):
-    """A loop of a program."""
+    """The attributes of a program's loop that chains use."""
 
     loop: Loop
 
     @property
     def par_loop(self) -> ParLoop:
-        """What ran last."""
+        """The ParLoop that ran last."""
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise MeshprepError unless the arguments fit."""
 
     def taking(self, given: Mapping[str, Any]) -> ParLoop:
-        """What runs it on dats as they are stored."""
+        """The ParLoop for dats in the layouts that these are stored in."""
 
     def run(self, given: Mapping[str, Any]) -> None:
-        """Run it now."""
+        """Run the loop now."""
 
     def __call__(self, /, **given: Any) -> None:
-        """Check and run it, or queue it."""
+        """Check the arguments, and run the loop or queue it."""
 
     @property
     def runner(self) -> Any:
-        """Has its ``times``, which may be replaced."""
+        """The runner with the ``times`` of the loop; another object may replace these."""
 
     def alone(self, given: Mapping[str, Any]) -> list[BoundCode]:
-        """Its steps on one thread, where that is known to be enough; else none."""
+        """The compiled steps of a call that always runs on one thread; else empty."""
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A call of a loop with dats, reduced globals, and copies of its constants."""
+    """A call of a loop with dats, reduced globals, and copies of its constants.
+
+    ``key`` is that of :func:`key_of`.
+    """
 
     loop: RecordedLoop
     given: Mapping[str, Any]
-    key: Hashable  # see key_of
+    key: Hashable
 
     def run(self) -> None:
         self.loop.run(self.given)
@@ -152,40 +160,52 @@ class Assign:
 
 
 Record = Call | Assign
-# What tells a chain when somebody wants to see it.
+# Arguments that run the chain before their values are read.
 Watched = (ProgramDat, ReducedGlobal)
 
 
 def key_of(loop: RecordedLoop, given: Mapping[str, Any]) -> Hashable:
-    """Equal for calls that touch the same data in the same way; constants and arrays are left out.
+    """A key that is equal for calls of one loop with the same dats and reduced globals.
 
-    Names of arguments are in it, so calls with one key pass the same checks.
+    Values of constants and arrays may differ. The key has the names of all arguments, so
+    that calls with one key pass the same checks.
     """
-    stored = ((n, id(v)) if isinstance(v, Watched) else (n,) for n, v in given.items())
-    return (id(loop), frozenset(stored))
+    arguments: list[Hashable] = []
+    for name, value in given.items():
+        if isinstance(value, Watched):
+            arguments.append((name, id(value)))
+        else:
+            arguments.append((name,))
+    return (id(loop), frozenset(arguments))
 
 
 def with_constants(loop: RecordedLoop, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call, constants as checked copies: the caller may change the originals."""
-    taken = dict(given)
+    """The arguments of a call, with checked copies of its constants.
+
+    The caller may change the originals before the call runs.
+    """
+    arguments = dict(given)
     for slot in loop.par_loop.slots:
-        value = taken[slot.name]
+        value = arguments[slot.name]
         if slot.rows is None and slot.access is Access.READ:
             if isinstance(value, ReducedGlobal):
                 value = value.array
             if not hasattr(value, "__cuda_array_interface__"):
-                taken[slot.name] = np.array(bound(loop.loop, slot, value))
-    return taken
+                arguments[slot.name] = np.array(bound(loop.loop, slot, value))
+    return arguments
 
 
 def at_once(given: Mapping[str, Any], loop: Loop) -> bool:
-    """True when a call changes or uses arrays that nobody watches: it cannot wait."""
+    """True for a call with plain arrays, which must run at once.
+
+    Nothing would run the chain before the program reads such an array.
+    """
     constants = {a.name for a in loop.args if a.is_global and a.access is Access.READ}
     return any(not isinstance(v, Watched) for n, v in given.items() if n not in constants)
 
 
 def add_place(error: Exception, records: Sequence[Record], n: int) -> None:
-    """Note in an exception which call raised it."""
+    """Add a note to an exception that names the call that raised it."""
     record = records[n]
     if isinstance(record, Call):
         calls = [r for r in records if isinstance(r, Call)]
@@ -197,5 +217,9 @@ def add_place(error: Exception, records: Sequence[Record], n: int) -> None:
 
 def common_names(calls: Sequence[Call]) -> tuple[tuple[Loop, ...], dict[str, ProgramDat]]:
     """The loops of a chain with one name for each dat, and the dats by these names."""
-    given = [{n: v for n, v in call.given.items() if isinstance(v, ProgramDat)} for call in calls]
-    return with_common_names([call.loop.loop for call in calls], given)
+    dats_of_calls = [_dats_among(call.given) for call in calls]
+    return with_common_names([call.loop.loop for call in calls], dats_of_calls)
+
+
+def _dats_among(given: Mapping[str, Any]) -> dict[str, ProgramDat]:
+    return {name: value for name, value in given.items() if isinstance(value, ProgramDat)}

@@ -1,1 +1,1 @@
-"""Checkpoints: what of a program's state must be saved, when, and how it goes on [R14 6.1]."""
+"""Checkpoints: save the least state of a program, and go on from it [R14 6.1]."""

@@ -1,8 +1,8 @@
-"""The last two checkpoints of a program, of which all ranks have the same.
+"""The files of the last two checkpoints of a program, the same ones on all ranks.
 
-Each rank keeps files of its own. A rank may be killed anywhere, so that some have a checkpoint
-already and others have not. Rank 0 gives its file the name after all others: what it has, each has
-as its newest or as the one before.
+Each rank keeps files of its own. A rank may be killed at any time, so that some ranks have
+a new checkpoint and others do not. Rank 0 is the last to rename its file: so every rank has
+each checkpoint of rank 0, as its newest or as the one before.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,34 +22,51 @@ from ...plan.file.atomic import new_file
 from ...plan.file.seal import SIZE, seal_of, write_seal
 from ..mpi import from_root, together
 
-FORMAT, VERSION = "meshprep-checkpoint", 3
+# The name of the format, and its version, as the seal of a file has them.
+FORMAT = "meshprep-checkpoint"
+VERSION = 3
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a checkpoint belongs to."""
+    """The plan, the number of ranks and the checkpoint that a file belongs to.
 
-    plan: str  # hash of the mesh of the plan, or of this rank's part of it
-    ranks: int  # how many the program runs on
-    mark: str  # the same in the files of all ranks for one checkpoint, and in no other one
+    ``plan`` is the hash of the mesh of the plan, or of this rank's part of it; ``ranks`` is
+    the number of ranks of the program; ``mark`` is the same in the files of all ranks for
+    one checkpoint, and differs between checkpoints.
+    """
+
+    plan: str
+    ranks: int
+    mark: str
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A program's state before one of its calls."""
+    """The state of a program before one of its calls, the entry.
 
-    # Every call of a loop before the entry: its name, a digest of loop and kernel, and its dats.
+    Attributes
+    ----------
+    calls : sequence of str
+        Every call of a loop before the entry: its name, a digest of loop and kernel, and
+        its dats.
+    globals : sequence of bytes
+        For each call, the values of the globals that it changed.
+    dats : mapping of int to array
+        Values at the entry, by the number of a dat, in the order in which the program made
+        its dats; on ranks those of owned elements.
+    """
+
     calls: Sequence[str]
-    globals: Sequence[bytes]  # for each of them, the values of the globals that it changed
-    # By number: values at the entry, by the order in which the program made its dats; on ranks the
-    # owned ones.
+    globals: Sequence[bytes]
     dats: Mapping[int, NDArray[Any]]
 
 
-def write(path: Path, origin: Origin, checkpoint: Checkpoint) -> None:
+def write_checkpoint(path: Path, origin: Origin, checkpoint: Checkpoint) -> None:
     """Write a checkpoint and seal it; raises OSError when the disk refuses."""
     from ...plan.file.hdf5 import new_hdf5
 
+    # Write the names of loops once, and their calls as numbers.
     names = sorted(set(checkpoint.calls))
     number = {name: i for i, name in enumerate(names)}
     with new_hdf5(path) as file:
@@ -62,30 +79,46 @@ def write(path: Path, origin: Origin, checkpoint: Checkpoint) -> None:
         file["globals/values"] = np.frombuffer(b"".join(checkpoint.globals), np.uint8)
         file.create_group("dats")
         for key, values in checkpoint.dats.items():
-            # Nothing is written for bits that are all zero: they are what the file gives then.
-            data = values if np.ascontiguousarray(values).view(np.uint8).any() else None
+            # Write no values for a dataset whose bits are all zero: HDF5 gives zeros then.
+            data = None
+            if np.ascontiguousarray(values).view(np.uint8).any():
+                data = values
             file.create_dataset(f"dats/{key}", values.shape, values.dtype, data)
+    # Seal last: an interrupted file is then seen to be incomplete.
     with open(path, "r+b") as sealed:
         write_seal(sealed, VERSION, FORMAT)
 
 
 def origin_of(path: Path) -> Origin:
-    """What a checkpoint belongs to; raises MeshprepError if damaged, or of another version."""
+    """The origin of a checkpoint file.
+
+    Raises MeshprepError for a damaged file, and for one of another version.
+    """
     import h5py
 
+    # Read the seal before HDF5 opens the file.
     with open(path, "rb") as file:
         start = file.read(SIZE)
-        wanted = f"{FORMAT} {VERSION}\n".encode()
-        if start.startswith(FORMAT.encode()) and not start.startswith(wanted):
-            raise MeshprepError(f"{path}: a checkpoint of another version: remove it to begin anew")
+        first_line = f"{FORMAT} {VERSION}\n".encode()
+        if start.startswith(FORMAT.encode()) and not start.startswith(first_line):
+            raise MeshprepError(
+                f"{path}: a checkpoint of another version: remove it to begin anew"
+            )
+        # HDF5 would read damaged bytes without a word.
         if start != seal_of(file, VERSION, FORMAT):
-            raise MeshprepError(f"{path}: no checkpoint, or damaged: remove it to begin anew")
+            raise MeshprepError(
+                f"{path}: no checkpoint, or damaged: remove it to begin anew"
+            )
     with h5py.File(path, "r") as file:
-        at = file.attrs
-        return Origin(str(at["plan"]), int(at["ranks"]), str(at["mark"]))
+        attributes = file.attrs
+        return Origin(
+            plan=str(attributes["plan"]),
+            ranks=int(attributes["ranks"]),
+            mark=str(attributes["mark"]),
+        )
 
 
-def read(path: Path) -> Checkpoint:
+def read_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint whose seal was checked by :func:`origin_of`."""
     import h5py
 
@@ -94,31 +127,47 @@ def read(path: Path) -> Checkpoint:
         ends = np.cumsum(file["globals/length"][:]).tolist()
         values = file["globals/values"][:].tobytes()
         return Checkpoint(
-            [names[i] for i in file["calls"][:]],
-            [values[a:b] for a, b in zip([0, *ends], ends, strict=False)],
-            {int(key): file["dats"][key][:] for key in file["dats"]},
+            calls=[names[i] for i in file["calls"][:]],
+            globals=[values[a:b] for a, b in zip([0, *ends], ends, strict=False)],
+            dats={int(key): file["dats"][key][:] for key in file["dats"]},
         )
+
+
+class FilesOfRank(NamedTuple):
+    """The checkpoints of one rank.
+
+    ``marks`` are those of its whole files, the newest first; ``problem`` is the message of
+    the first file that is not whole.
+    """
+
+    marks: list[str]
+    problem: str | None
 
 
 @dataclass(frozen=True)
 class Generations:
-    """Where this rank keeps checkpoints, and of what."""
+    """The last two checkpoints of a program, as files of this rank.
 
-    # That the user gave. One rank writes there; several write ``PATH.rank0`` and so on.
+    ``path`` is what the user gave: one rank writes there, several write ``PATH.rank0`` and
+    so on. ``plan`` is that of :class:`Origin`.
+    """
+
     path: Path
-    plan: str  # see :class:`Origin`
+    plan: str
     comm: Any
 
     @property
     def newest(self) -> Path:
-        """This rank's file."""
-        return self.path if self.comm.size == 1 else _of_rank(self.path, self.comm.rank)
+        """The newest file of this rank."""
+        if self.comm.size == 1:
+            return self.path
+        return _path_of_rank(self.path, self.comm.rank)
 
     def write(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint on all ranks; the one before stays. Nothing appears half written.
+        """Write a checkpoint on all ranks, and keep the one before.
 
-        Raises DistributedError on all ranks, when one cannot write; those from before are still
-        good.
+        No file appears half written. Raises DistributedError on all ranks, when one cannot
+        write; the earlier checkpoints are still good then.
         """
         comm = self.comm
         mark = from_root(comm, lambda: uuid.uuid4().hex)
@@ -126,94 +175,125 @@ class Generations:
 
             def stage() -> None:
                 staged = ending.enter_context(new_file(self.newest, overwrite=True))
+                origin = Origin(plan=self.plan, ranks=comm.size, mark=mark)
                 try:
-                    write(staged, Origin(self.plan, comm.size, mark), checkpoint)
+                    write_checkpoint(staged, origin, checkpoint)
                 except OSError as error:
-                    why = f"{self.newest}: cannot write: {error.strerror}"
-                    raise MeshprepError(why) from error
+                    raise MeshprepError(
+                        f"{self.newest}: cannot write: {error.strerror}"
+                    ) from error
 
             def publish() -> None:
-                # From here until the new file has its name there is only the one before.
+                # Between these two steps only the checkpoint before has a name.
                 if self.newest.exists():
                     os.replace(self.newest, older(self.newest))
                 ending.close()
 
+            def publish_on_other_ranks() -> None:
+                if comm.rank != 0:
+                    publish()
+
+            def publish_on_rank_0() -> None:
+                if comm.rank == 0:
+                    publish()
+
+            # Write on all ranks first. Rank 0 renames last, so that every rank has what it
+            # has.
             together(comm, stage)
-            wait = lambda: None  # noqa: E731
             if comm.size > 1:
-                together(comm, publish if comm.rank else wait)
-            together(comm, wait if comm.rank else publish)
+                together(comm, publish_on_other_ranks)
+            together(comm, publish_on_rank_0)
 
     def read(self) -> Checkpoint | None:
         """The newest checkpoint that is whole on all ranks; None where rank 0 has none.
 
-        A newer one, which not all ranks have, is removed. Raises DistributedError on all ranks
-        where none is whole everywhere, and for another mesh, number of ranks, or version.
+        A newer one, which not all ranks have, is removed. Raises DistributedError on all
+        ranks where none is whole everywhere, and for another mesh, number of ranks, or
+        version.
         """
-        found, problem = together(self.comm, self._found)
-        every = self.comm.allgather((list(found), problem))
-        if every[0] == ([], None):
+        path_of_mark, problem = together(self.comm, self._find_whole_files)
+        files_of_ranks: list[FilesOfRank] = self.comm.allgather(
+            FilesOfRank(list(path_of_mark), problem)
+        )
+        root = files_of_ranks[0]
+        if not root.marks and root.problem is None:
             return None
-        common = [mark for mark in every[0][0] if all(mark in marks for marks, _ in every)]
+
+        # Take the newest mark that all ranks have.
+        common = [mark for mark in root.marks if _all_ranks_have_mark(files_of_ranks, mark)]
 
         def take() -> Checkpoint:
             if not common:
-                raise MeshprepError(_first_problem(every))
-            path = found[common[0]]
-            checkpoint = read(path)
+                raise MeshprepError(_first_problem(files_of_ranks))
+            path = path_of_mark[common[0]]
+            checkpoint = read_checkpoint(path)
             if path != self.newest:
                 os.replace(path, self.newest)
             return checkpoint
 
         return together(self.comm, take)
 
-    def _found(self) -> tuple[dict[str, Path], str | None]:
-        """This rank's files that are whole, by their marks, and what is wrong with another."""
-        self._check_names()
-        found, problem = {}, None
+    def _find_whole_files(self) -> tuple[dict[str, Path], str | None]:
+        """The whole files of this rank by their marks, and the message of another one."""
+        self._check_no_other_ranks()
+        path_of_mark = {}
+        problem = None
         for path in (self.newest, older(self.newest)):
             if path.exists():
                 try:
-                    found[self._mark(path)] = path
+                    path_of_mark[self._read_mark(path)] = path
                 except MeshprepError as error:
                     problem = problem or str(error)
-        return found, problem
+        return path_of_mark, problem
 
-    def _mark(self, path: Path) -> str:
+    def _read_mark(self, path: Path) -> str:
+        """The mark of a file; raises MeshprepError for another plan or number of ranks."""
         origin = origin_of(path)
         if origin.ranks != self.comm.size:
             raise MeshprepError(
-                f"{path}: a checkpoint of {origin.ranks} ranks, not of {self.comm.size}: run on as "
-                "many, or remove it to begin anew"
+                f"{path}: a checkpoint of {origin.ranks} ranks, not of {self.comm.size}: "
+                "run on as many, or remove it to begin anew"
             )
         if origin.plan != self.plan:
-            what = "another mesh" if self.comm.size == 1 else "another mesh, or other parts of it"
-            raise MeshprepError(f"{path}: a checkpoint of {what}: remove it to begin anew")
+            other = "another mesh"
+            if self.comm.size > 1:
+                other = "another mesh, or other parts of it"
+            raise MeshprepError(f"{path}: a checkpoint of {other}: remove it to begin anew")
         return origin.mark
 
-    def _check_names(self) -> None:
-        """Nothing has the name that another number of ranks would take."""
-        other = _of_rank(self.path, 0) if self.comm.size == 1 else self.path
+    def _check_no_other_ranks(self) -> None:
+        """Raise MeshprepError for a file that another number of ranks has written."""
+        if self.comm.size == 1:
+            other = _path_of_rank(self.path, 0)
+            number = "several ranks"
+        else:
+            other = self.path
+            number = "one rank"
         if other.exists():
-            there = "several ranks" if self.comm.size == 1 else "one rank"
             raise MeshprepError(
-                f"{other}: a checkpoint of {there}, not of {self.comm.size}: run on as many, or "
-                "remove it to begin anew"
+                f"{other}: a checkpoint of {number}, not of {self.comm.size}: "
+                "run on as many, or remove it to begin anew"
             )
 
 
 def older(path: Path) -> Path:
-    """Where the checkpoint before the last lies."""
+    """The path of the checkpoint before the newest one."""
     return path.with_name(f"{path.name}.1")
 
 
-def _of_rank(path: Path, rank: int) -> Path:
+def _path_of_rank(path: Path, rank: int) -> Path:
     return path.with_name(f"{path.name}.rank{rank}")
 
 
-def _first_problem(every: list[tuple[list[str], str | None]]) -> str:
-    problems = [f"rank {r} of {len(every)}: {p}" for r, (_, p) in enumerate(every) if p is not None]
-    if len(every) == 1:
-        return str(every[0][1])
-    lost = "the ranks have no checkpoint in common: remove that of rank 0 to begin anew"
-    return problems[0] if problems else lost
+def _all_ranks_have_mark(files_of_ranks: Sequence[FilesOfRank], mark: str) -> bool:
+    return all(mark in files.marks for files in files_of_ranks)
+
+
+def _first_problem(files_of_ranks: Sequence[FilesOfRank]) -> str:
+    """Why the ranks have no checkpoint in common."""
+    if len(files_of_ranks) == 1:
+        return str(files_of_ranks[0].problem)
+    for rank, files in enumerate(files_of_ranks):
+        if files.problem is not None:
+            return f"rank {rank} of {len(files_of_ranks)}: {files.problem}"
+    return "the ranks have no checkpoint in common: remove that of rank 0 to begin anew"

@@ -1,1 +1,0 @@
-"""Which part owns each element: cut by our search, by METIS, read from a file, or inherited."""

@@ -1,0 +1,1 @@
+"""The order of owned elements, and the arrays of the parts."""

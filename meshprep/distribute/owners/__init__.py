@@ -1,0 +1,1 @@
+"""Which part owns each element: by a cut, by a file, or inherited through maps."""

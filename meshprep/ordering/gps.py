@@ -1,0 +1,661 @@
+"""The Gibbs-Poole-Stockmeyer ordering of a graph, in linear time [GPS76].
+
+1. Ends of a pseudo-diameter: breadth-first search from the last level of the search before
+   (:mod:`levels`).
+2. The two level structures become one that is at most as wide: where they disagree,
+   connected pieces, the largest first, go to the side that keeps the levels narrow.
+3. Numbering level by level, by adjacency, lowest degree first.
+
+Where many pieces are single vertices, as the leaves of a star are, each side takes half of
+them. That halves the bandwidth, but the profile grows with the number of leaves. There the
+levels of one end alone, those of Cuthill and McKee, are numbered too.
+
+What is quadratic in the paper is bounded here (candidates of the last level) or done once
+(components, levels). Both directions of a numbering are measured, and the better one is
+kept. The paper begins at the end of lower degree. Here numbering begins at the end whose
+levels more vertices have, so that a level is numbered from the one before, and neighbours
+in the order are neighbours in the mesh. Smaller graphs try both ends and several starts
+instead. Where the other end gives the best order, neighbours are scattered over memory: it
+is numbered once more with vertices in their places (:func:`levels.number`), and that order
+is kept if it is at most 5 % wider. The smallest graphs fit in a cache, and are numbered as
+in the paper. In their order, neighbours change places where that lowers the profile and
+does not widen the band.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import Int32s, helper, kernel
+from ..kernels.arrays import ZERO, Adjacency, breadth_first, counting_sort
+from ..mesh.incidence import Csr
+from .by_component import by_component
+from .levels import (
+    Effort,
+    LevelNumbers,
+    Limit,
+    PseudoDiameter,
+    cost_of,
+    number,
+    pseudo_diameter,
+)
+
+# Neighbours that a small graph may visit in all its tries, and in all its sweeps. A graph
+# of no more neighbours fits in a cache.
+BUDGET = 1 << 16
+# Starts for each component, at most.
+MAX_TRIES = 8
+# Sweeps over the final order, at most.
+MAX_SWEEPS = 16
+# Graphs of up to this many neighbours try at least two starts, both ends of each, and many
+# candidates. The extra work is hidden by the memory traffic of larger graphs.
+MIDDLE = 1 << 20
+# Vertices of the last level tried as the other end, of large and of other graphs; [GPS76]
+# tries all of them.
+FEW = 3
+MANY = 16
+# Rounds in which the search for ends may begin again from a deeper vertex, at most.
+MAX_ROUNDS = 12
+# A component with one piece for this many vertices, or for fewer, is scattered: it is like
+# a star.
+SCATTERED = 8
+
+# Ways to number a component: from either end, or from the first with its levels alone.
+FROM_U = 0
+FROM_V = 1
+ONE_END = 2
+# An order in which neighbours stand together may be wider by this factor.
+WIDER = 1.05
+
+
+class Scratch(NamedTuple):
+    """Room for the work on a component, in arrays over all vertices.
+
+    Nothing is allocated for a component, which would cost more than ordering a small one.
+    """
+
+    # The best order so far, and the one that is tried.
+    orders: NDArray
+    # Three rows of levels, and the levels of the best order if it scatters neighbours.
+    levels: NDArray
+    # A queue of vertices, and where its pieces begin.
+    queue: NDArray
+    bins: NDArray
+    # Sizes of the levels.
+    sizes: NDArray
+
+
+class Levels(NamedTuple):
+    """The levels of vertices from the first end, those from the second, and a state."""
+
+    first: NDArray
+    second: NDArray
+    state: NDArray
+
+
+class BestOrder(NamedTuple):
+    """The best order of a component so far.
+
+    It begins at ``start``. ``depth`` is the number of its levels if it scatters neighbours
+    over memory, and 0 if it does not.
+    """
+
+    cost: float
+    bandwidth: float
+    start: np.int64
+    depth: int
+
+
+class Line(NamedTuple):
+    """An order of vertices, the place of each, and the lowest place of its neighbours."""
+
+    order: NDArray
+    place: NDArray
+    lowest: NDArray
+
+
+def gps(graph: Csr) -> Int32s:
+    """Order the vertices of a symmetric graph for a small bandwidth and profile [GPS76].
+
+    ``graph`` must be symmetric, which is not checked. Loops do no harm. In the order,
+    ``new_to_old``, components stand in the order of their first vertices, vertices without
+    neighbours last.
+
+    O(vertices + edges): at most a fixed number of searches, and only the levels in use are
+    looked at.
+    """
+    return by_component(graph, _order_ranges)
+
+
+def _order_ranges(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDArray:
+    """The order of a graph whose components are ranges; sweeps improve small graphs."""
+    out = _gps(offset=offset, index=index, bound=bound, far=far, rounds=MAX_ROUNDS)
+    sweeps = min(BUDGET // max(index.size, 1), MAX_SWEEPS)
+    if sweeps > 0:
+        _sweep_all(offset=offset, index=index, bound=bound, order=out, sweeps=sweeps)
+    return out
+
+
+@kernel
+def _gps(
+    offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: int
+) -> NDArray:
+    """The order of a graph whose components are the ranges between ``bound``."""
+    graph = Adjacency(offset, index)
+    n = offset.size - 1
+    scratch = Scratch(
+        orders=np.empty((2, n), np.uint32),
+        levels=np.empty((4, n), np.int32),
+        queue=np.empty(n, np.uint32),
+        bins=np.empty(n + 1, np.int32),
+        sizes=np.empty(n, np.int32),
+    )
+    chosen = np.empty(MANY, np.uint32)
+    # The smaller the graph, the more starts it tries.
+    n_neighbours = np.int64(index.size)
+    thorough = n_neighbours <= MIDDLE
+    if thorough:
+        within_budget = BUDGET // (n_neighbours if n_neighbours > 0 else 1)
+        tries = min(max(int(within_budget), 2), MAX_TRIES)
+    else:
+        tries = 1
+    effort = Effort(rounds=rounds, chosen=chosen[: MANY if thorough else FEW])
+    for c in range(bound.size - 1):
+        begin = bound[c]
+        end = bound[c + 1]
+        if end - begin == 1:
+            scratch.orders[0, begin] = begin
+            continue
+        _order_component(
+            graph=graph,
+            begin=begin,
+            end=end,
+            far=far[c],
+            tries=tries,
+            local=index.size > BUDGET,
+            effort=effort,
+            scratch=scratch,
+        )
+    return scratch.orders[0]
+
+
+@helper
+def _order_component(
+    graph: Adjacency,
+    begin: int,
+    end: int,
+    far: int,
+    tries: int,
+    local: bool,
+    effort: Effort,
+    scratch: Scratch,
+) -> None:
+    """Order a component from several starts; the best order is in ``scratch.orders[0]``.
+
+    A single try numbers from one end only. ``local`` asks that neighbours stand on few
+    lines of memory.
+    """
+    best = BestOrder(cost=np.inf, bandwidth=0.0, start=np.int64(far), depth=0)
+    scattered = False
+    last_v = -1
+    last_u = -1
+    for t in range(min(tries, end - begin - 1)):
+        if t == 0:
+            start = far
+        else:
+            start = _start_vertex(
+                offset=graph.offset, begin=begin, end=end, t=t, tries=tries
+            )
+        # Algorithm I: levels from both ends of a pseudo-diameter.
+        ends = pseudo_diameter(
+            graph=graph,
+            begin=begin,
+            end=end,
+            start=start,
+            levels=scratch.levels,
+            queue=scratch.queue[begin:end],
+            effort=effort,
+        )
+        levels = Levels(
+            first=scratch.levels[ends.row_v],
+            second=scratch.levels[ends.row_u],
+            state=scratch.levels[3 - ends.row_v - ends.row_u],
+        )
+        # The ends of the try before give its orders again.
+        if ends.v == last_v and ends.u == last_u:
+            continue
+        last_v = ends.v
+        last_u = ends.u
+        # Algorithm II: one level structure of both.
+        size = scratch.sizes[: ends.depth]
+        size[:] = 0
+        moved, pieces = combine(
+            graph=graph,
+            begin=begin,
+            end=end,
+            levels=levels,
+            queue=scratch.queue[begin:end],
+            bins=scratch.bins,
+            size=size,
+            prefer_first=ends.narrow_v,
+        )
+        if t == 0:
+            scattered = pieces * SCATTERED >= end - begin
+        # Algorithm III: number from one end or from both.
+        best = _number_both_ways(
+            graph=graph,
+            begin=begin,
+            end=end,
+            ends=ends,
+            levels=levels,
+            v_first=2 * moved <= end - begin,
+            both=tries > 1,
+            scattered=scattered,
+            best=best,
+            scratch=scratch,
+        )
+    if local and best.depth > 0:
+        _number_in_place(graph=graph, begin=begin, end=end, best=best, scratch=scratch)
+
+
+@helper
+def _number_both_ways(
+    graph: Adjacency,
+    begin: int,
+    end: int,
+    ends: PseudoDiameter,
+    levels: Levels,
+    v_first: bool,
+    both: bool,
+    scattered: bool,
+    best: BestOrder,
+    scratch: Scratch,
+) -> BestOrder:
+    """Number a component from its ends, and keep the order if it costs less than ``best``.
+
+    ``v_first`` tells from which end to number if not from ``both``: from the one whose
+    levels most vertices have, so that each is next to a vertex of the level before. A
+    ``scattered`` component is numbered by the levels of one end, too.
+    """
+    depth = ends.depth
+    order = scratch.orders[0, begin:end]
+    trial = scratch.orders[1, begin:end]
+    # The same levels, counted from the other end.
+    size = scratch.sizes[:depth]
+    size_from_u = scratch.bins[:depth]
+    for d in range(depth):
+        size_from_u[d] = size[depth - 1 - d]
+    for p in range(begin, end):
+        levels.second[p] = depth - 1 - levels.first[p]
+    # The way from the end whose levels fewer vertices have. Numbering overwrites levels.
+    other = FROM_U if v_first else FROM_V
+    kept = levels.second if v_first else levels.first
+    levels.state[begin:end] = kept[begin:end]
+    for way in range(3 if scattered else 2):
+        if way == other and not both:
+            continue
+        if way == ONE_END:
+            _levels_from(
+                graph=graph,
+                v=ends.v,
+                begin=begin,
+                end=end,
+                level=levels.state,
+                queue=scratch.queue[begin:end],
+                size=size,
+            )
+        # One call for all ways, since each call is compiled anew.
+        root = ends.v
+        level_size = size
+        if way == FROM_U:
+            root = ends.u
+            level_size = size_from_u
+            level = levels.second
+        elif way == FROM_V:
+            level = levels.first
+        else:
+            level = levels.state
+        bandwidth, profile, reverse = number(
+            graph=graph,
+            start=root,
+            begin=begin,
+            numbers=LevelNumbers(order=trial, level=level, follower=scratch.queue),
+            size=level_size,
+            in_place=False,
+            limit=Limit(cost=best.cost, bandwidth=np.inf, scattered=scattered),
+        )
+        cost = cost_of(bandwidth, profile, scattered)
+        if cost < best.cost:
+            scatters = 0
+            if way == other:
+                scatters = depth
+                scratch.levels[3, begin:end] = levels.state[begin:end]
+            best = BestOrder(
+                cost=cost, bandwidth=bandwidth, start=np.int64(root), depth=scatters
+            )
+            _copy_order(trial, reverse, order)
+    return best
+
+
+@helper
+def _number_in_place(
+    graph: Adjacency, begin: int, end: int, best: BestOrder, scratch: Scratch
+) -> None:
+    """Number the levels of the best order in place; keep that if it is little wider."""
+    order = scratch.orders[0, begin:end]
+    trial = scratch.orders[1, begin:end]
+    level = scratch.levels[3]
+    size = scratch.sizes[: best.depth]
+    size[:] = 0
+    for p in range(begin, end):
+        size[level[p]] += 1
+    bandwidth, _, reverse = number(
+        graph=graph,
+        start=best.start,
+        begin=begin,
+        numbers=LevelNumbers(order=trial, level=level, follower=scratch.queue),
+        size=size,
+        in_place=True,
+        limit=Limit(cost=np.inf, bandwidth=WIDER * best.bandwidth, scattered=False),
+    )
+    if bandwidth < np.inf:
+        _copy_order(trial, reverse, order)
+
+
+@helper
+def _copy_order(trial: NDArray, reverse: bool, order: NDArray) -> None:
+    """Copy an order, or its reverse."""
+    last = order.size - 1
+    for i in range(order.size):
+        if reverse:
+            order[i] = trial[last - i]
+        else:
+            order[i] = trial[i]
+
+
+@helper
+def _levels_from(
+    graph: Adjacency,
+    v: int,
+    begin: int,
+    end: int,
+    level: NDArray,
+    queue: NDArray,
+    size: NDArray,
+) -> None:
+    """Find the levels of a component from one end, and the size of each level."""
+    level[begin:end] = -1
+    breadth_first(
+        graph=graph, root=np.int64(v), level=level, queue=queue, width_limit=end - begin + 1
+    )
+    size[:] = 0
+    for p in range(begin, end):
+        size[level[p]] += 1
+
+
+@helper
+def _start_vertex(offset: NDArray, begin: int, end: int, t: int, tries: int) -> int:
+    """Start vertex of try ``t``: the lowest degree, as in [GPS76], then evenly spread."""
+    if t != 1:
+        return begin + (end - begin) * t // tries
+    best = begin
+    for v in range(begin, end):
+        if offset[v + 1] - offset[v] < offset[best + 1] - offset[best]:
+            best = v
+    return best
+
+
+# A kernel of its own, since only small graphs need it compiled.
+@kernel
+def _sweep_all(
+    offset: NDArray, index: NDArray, bound: NDArray, order: NDArray, sweeps: int
+) -> None:
+    """Lower the profile of the order of every component, in place."""
+    graph = Adjacency(offset, index)
+    scratch = np.empty((2, order.size), np.int32)
+    for c in range(bound.size - 1):
+        begin = bound[c]
+        end = bound[c + 1]
+        sweep(
+            graph=graph,
+            order=order[begin:end],
+            begin=begin,
+            sweeps=sweeps,
+            scratch=scratch,
+        )
+
+
+@helper
+def sweep(
+    graph: Adjacency, order: NDArray, begin: int, sweeps: int, scratch: NDArray
+) -> None:
+    """Lower the profile of one component's order by exchanges of adjacent places.
+
+    Sweeps go up and down by turns. Every other pair of sweeps also makes the exchanges that
+    leave the profile as it is, which leads off plateaus. No exchange widens the band.
+    ``order`` has the vertices of the component, ``begin`` to ``begin + size - 1``;
+    ``scratch`` (2, n) is overwritten in its range. O(sweeps x edges of the component): an
+    exchange moves every lowest neighbour by at most one place, so that its gain is found by
+    counting.
+    """
+    if order.size < 3:
+        return
+    offset = graph.offset
+    neighbours = graph.neighbours
+    place_of = scratch[0]
+    lowest = scratch[1]
+    line = Line(order=order, place=place_of, lowest=lowest)
+    for i in range(order.size):
+        place_of[order[i]] = i
+    bandwidth = ZERO
+    for p in range(begin, begin + order.size):
+        lowest[p] = place_of[p]
+        for k in range(offset[p], offset[p + 1]):
+            lowest[p] = min(lowest[p], place_of[neighbours[k]])
+        bandwidth = max(bandwidth, place_of[p] - lowest[p])
+    for s in range(sweeps):
+        if s % 4 < 2:
+            limit = 0
+        else:
+            limit = -1
+        for j in range(order.size - 1):
+            if s % 2 == 0:
+                i = j
+            else:
+                i = order.size - 2 - j
+            change = _profile_change(graph=graph, line=line, i=i, bandwidth=bandwidth)
+            if change <= limit:
+                _exchange(graph, line, i)
+
+
+@helper
+def _profile_change(graph: Adjacency, line: Line, i: int, bandwidth: int) -> int:
+    """Change of the profile if places i and i + 1 are exchanged; 1 if the band widens."""
+    offset = graph.offset
+    neighbours = graph.neighbours
+    place_of = line.place
+    lowest = line.lowest
+    u = line.order[i]
+    v = line.order[i + 1]
+    if lowest[u] < i and i + 1 - lowest[u] > bandwidth:
+        return 1
+    # Count u and v, and the vertices behind them whose lowest neighbour moves by one.
+    change = -1 if lowest[v] <= i else 0
+    meet = False
+    for k in range(offset[v], offset[v + 1]):
+        q = neighbours[k]
+        meet |= q == u
+        if place_of[q] > i + 1:
+            if place_of[q] - i > bandwidth:
+                return 1
+            change += lowest[q] >= i
+    for k in range(offset[u], offset[u + 1]):
+        q = neighbours[k]
+        if place_of[q] > i + 1 and lowest[q] == i:
+            change -= 1
+    return change + (1 if lowest[u] < i or meet else 0)
+
+
+@helper
+def _exchange(graph: Adjacency, line: Line, i: int) -> None:
+    """Exchange places i and i + 1, and update the lowest neighbours."""
+    offset = graph.offset
+    neighbours = graph.neighbours
+    order = line.order
+    place_of = line.place
+    lowest = line.lowest
+    u = order[i]
+    v = order[i + 1]
+    meet = False
+    for k in range(offset[u], offset[u + 1]):
+        q = neighbours[k]
+        meet |= q == v
+        if place_of[q] > i + 1 and lowest[q] == i:
+            lowest[q] = i + 1
+    for k in range(offset[v], offset[v + 1]):
+        q = neighbours[k]
+        if place_of[q] > i + 1:
+            lowest[q] = min(lowest[q], i)
+    if lowest[u] == i and not meet:
+        lowest[u] = i + 1
+    lowest[v] = min(lowest[v], i)
+    order[i] = v
+    order[i + 1] = u
+    place_of[u] = i + 1
+    place_of[v] = i
+
+
+@helper
+def combine(
+    graph: Adjacency,
+    begin: int,
+    end: int,
+    levels: Levels,
+    queue: NDArray,
+    bins: NDArray,
+    size: NDArray,
+    prefer_first: bool,
+) -> tuple[int, int]:
+    """Merge the levels from both ends into one level structure [GPS76 algorithm II].
+
+    The levels from the first end become the result; those from the second become counted
+    from the first. Vertices where both agree are settled; the connected pieces of the
+    others follow, largest first. ``queue`` and ``bins`` are scratch; ``size``, zero on
+    entry, receives the number of vertices of each level. Returns how many vertices took a
+    level of the second end that differs, and the number of pieces. O(n + edges): pieces
+    are labelled once, and each looks only at the levels that it touches.
+    """
+    level = levels.first
+    other = levels.second
+    state = levels.state
+    depth = size.size
+    for p in range(begin, end):
+        other[p] = max(0, depth - 1 - other[p])
+        state[p] = level[p] != other[p]
+        if not state[p]:
+            size[level[p]] += 1
+    # Settle the pieces of the others, largest first.
+    count = _connected_pieces(
+        graph=graph,
+        begin=begin,
+        end=end,
+        state=state,
+        queue=queue,
+        bound=bins[begin:],
+    )
+    bound = bins[begin : begin + count + 1]
+    moved = 0
+    if count > 1:
+        largest_first = _largest_first(bound, end - begin)
+    else:
+        largest_first = queue[:0]
+    for i in range(count):
+        c = largest_first[i] if count > 1 else 0
+        moved += _place_piece(
+            piece=queue[bound[c] : bound[c + 1]],
+            level=level,
+            other=other,
+            size=size,
+            prefer_first=prefer_first,
+        )
+    return moved, count
+
+
+@helper
+def _connected_pieces(
+    graph: Adjacency, begin: int, end: int, state: NDArray, queue: NDArray, bound: NDArray
+) -> int:
+    """Connected pieces of the vertices with ``state`` 1, which becomes 0; their number.
+
+    ``queue`` receives the vertices piece by piece, ``bound`` where each piece begins.
+    """
+    offset = graph.offset
+    neighbours = graph.neighbours
+    count = 0
+    head = 0
+    tail = 0
+    bound[0] = 0
+    for root in range(begin, end):
+        if state[root] == 0:
+            continue
+        state[root] = 0
+        queue[tail] = root
+        tail += 1
+        while head < tail:
+            p = queue[head]
+            head += 1
+            for k in range(offset[p], offset[p + 1]):
+                q = neighbours[k]
+                if state[q] == 1:
+                    state[q] = 0
+                    queue[tail] = q
+                    tail += 1
+        count += 1
+        bound[count] = tail
+    return count
+
+
+@helper
+def _largest_first(bound: NDArray, n: int) -> NDArray:
+    """The pieces by falling size, stable."""
+    count = bound.size - 1
+    pieces = np.empty(count, np.uint32)
+    less = np.empty(count, np.int32)
+    for c in range(count):
+        pieces[c] = c
+        less[c] = n - (bound[c + 1] - bound[c])
+    return counting_sort(pieces, less, n + 1)[0]
+
+
+@helper
+def _place_piece(
+    piece: NDArray, level: NDArray, other: NDArray, size: NDArray, prefer_first: bool
+) -> int:
+    """Put a piece on the side that stays narrower.
+
+    Returns its size if that is the second side, or 0.
+    """
+    first = _widest(piece, level, size)
+    second = _widest(piece, other, size)
+    moves = second < first or (second == first and not prefer_first)
+    if moves:
+        for p in piece:
+            level[p] = other[p]
+    for p in piece:
+        size[level[p]] += 1
+    if moves:
+        return piece.size
+    return 0
+
+
+@helper
+def _widest(piece: NDArray, level: NDArray, size: NDArray) -> int:
+    """The largest size of a level with a piece, among the levels that the piece touches."""
+    widest = 0
+    for p in piece:
+        size[level[p]] += 1
+        widest = max(widest, size[level[p]])
+    for p in piece:
+        size[level[p]] -= 1
+    return widest

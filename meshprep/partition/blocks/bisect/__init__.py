@@ -1,1 +1,0 @@
-"""Recursive bisection, and the places and widths of elements that it goes by."""

@@ -1,1 +1,0 @@
-"""What annealing leaves: blocks over a cap, and blocks in several pieces."""

@@ -1,0 +1,1 @@
+"""Balancing: blocks within both caps, in one piece; meshes of several components."""

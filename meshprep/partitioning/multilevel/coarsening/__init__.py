@@ -1,0 +1,1 @@
+"""Coarsening: elements grow into clusters of several levels, blocks into groups."""

@@ -1,0 +1,1 @@
+"""One loop after the other: its numbering, blocks, colours, staging lists and matrices."""
