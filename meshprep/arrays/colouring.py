@@ -17,7 +17,7 @@ from .inputs import Elements, Graph, as_numpy, elements_or_graph
 class BlockColouring(NamedTuple):
     """Colours of blocks, and of the elements inside each block.
 
-    Parameters
+    Attributes
     ----------
     blocks : (n_blocks,) array of int32
         Blocks of one colour share no point, so that they may run at once.
