@@ -1,12 +1,14 @@
 """Seconds of a call of each loop on this machine, in the input's order and in the plan's.
 
 Since no solver is at hand, a stand-in for its kernel reads the rows of all arguments that a
-loop reads, and adds their sum to the rows that it writes, on one thread. So it costs what
-moving the data costs.
+loop reads, and adds their sum to the rows that it writes, on one thread. It is compiled for
+the numbers of rows and components, as the loop of an author is. So it costs what moving the
+data costs.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from meshprep_runtime.plan.tuned import Timing
 from meshprep_runtime.types.loops import Access, Arg
 from meshprep_runtime.types.maps import read_only
 
-from ..kernels import Float64s, Int32s, Int64s, clock, kernel
+from ..kernels import Float64s, Int32s, clock, kernel
 from ..metrics.cost import Measured
 
 # Seconds for all loops together, as a rule.
@@ -25,28 +27,36 @@ SECONDS = 0.3
 EACH = 0.1
 # Seconds for all loops together at most.
 MOST = 1.0
-# Calls in each order, in turn.
-CALLS = 10
-# Calls of which the fastest is a run: a slow call tells of the machine, not of the order.
-# The five runs are enough for a factor that noise does not give, see Timing.
-TAKEN = 2
+# Calls in each order, in turn: as many as tell two orders apart where some are disturbed,
+# see Timing.
+CALLS = 14
 # How many times longer than expected a call may take.
 MARGIN = 1.5
 # Elements whose arguments are moved one after the other, so that sums stay in a cache.
-CHUNK = 4096
+CHUNK = 16_384
 # Elements from whose time that of the others is expected.
 FIRST = 16_384
 # Seconds of a timed call at least: shorter ones are repeated.
 LEAST = 1e-3
+# Seconds that a clock of processor time must be able to tell apart.
+FINE = 1e-5
 Tables = Mapping[str, NDArray[np.int32]]
-Move = tuple[Callable[..., None], Sequence[Access]]
-NO_TABLE = read_only(np.empty((0, 0), np.int32))
+Ints = tuple[int, ...]
+
+
+class Move(NamedTuple):
+    """How data are moved between rows and sums."""
+
+    through_map: Callable[..., None]
+    direct: Callable[..., None]
+    access: Sequence[Access]
 
 
 @kernel
 def gather(
     table: Int32s,
-    columns: Int64s,
+    columns: Ints,
+    components: Ints,
     rows: NDArray[Any],
     begin: int,
     end: int,
@@ -54,16 +64,14 @@ def gather(
 ) -> None:
     """Add to ``sums`` all components that the elements ``begin`` to ``end - 1`` read.
 
-    ``table`` (n, arity) leads to the rows by some ``columns``; without columns, each
-    element has the row of its own number. ``rows`` is (n_rows, dim).
+    ``table`` (n, arity), which begins with the row of ``begin``, leads to the rows by some
+    ``columns``. ``rows`` is (n_rows, dim). Columns and components are tuples, so that the
+    code is compiled for their numbers.
     """
     for e in range(begin, end):
         total = 0.0
-        if columns.size == 0:
-            for d in range(rows.shape[1]):
-                total += rows[e, d]
         for k in columns:
-            for d in range(rows.shape[1]):
+            for d in range(len(components)):
                 total += rows[table[e - begin, k], d]
         sums[e - begin] += total
 
@@ -71,7 +79,8 @@ def gather(
 @kernel
 def scatter(
     table: Int32s,
-    columns: Int64s,
+    columns: Ints,
+    components: Ints,
     rows: NDArray[Any],
     begin: int,
     end: int,
@@ -79,19 +88,45 @@ def scatter(
 ) -> None:
     """Add ``sums`` to all components that the elements write, with rows as in gather."""
     for e in range(begin, end):
-        if columns.size == 0:
-            for d in range(rows.shape[1]):
-                rows[e, d] += sums[e - begin]
         for k in columns:
-            for d in range(rows.shape[1]):
+            for d in range(len(components)):
                 rows[table[e - begin, k], d] += sums[e - begin]
 
 
-# The moves of a call, each with the accesses of the arguments that it is for.
-MOVES: tuple[Move, ...] = (
-    (gather, (Access.READ, Access.RW)),
-    (scatter, (Access.INC, Access.RW, Access.WRITE)),
-)
+@kernel
+def gather_direct(
+    components: Ints,
+    rows: NDArray[Any],
+    begin: int,
+    end: int,
+    sums: Float64s,
+) -> None:
+    """Add to ``sums`` what :func:`gather` adds, with the row of the element's number."""
+    for e in range(begin, end):
+        for d in range(len(components)):
+            sums[e - begin] += rows[e, d]
+
+
+@kernel
+def scatter_direct(
+    components: Ints,
+    rows: NDArray[Any],
+    begin: int,
+    end: int,
+    sums: Float64s,
+) -> None:
+    """Add ``sums`` to the components of the rows of the elements' numbers."""
+    for e in range(begin, end):
+        for d in range(len(components)):
+            rows[e, d] += sums[e - begin]
+
+
+# The moves of a call: through a map, directly, and the accesses that they are for.
+GATHER = Move(gather, gather_direct, (Access.READ, Access.RW))
+SCATTER = Move(scatter, scatter_direct, (Access.INC, Access.RW, Access.WRITE))
+MOVES = (GATHER, SCATTER)
+# Writes each row once, whatever the loop does with it.
+TOUCH = (SCATTER._replace(access=tuple(Access)),)
 
 
 def measure(plan: Plan, seconds: float | None = None) -> dict[str, Measured]:
@@ -156,27 +191,28 @@ def _measure_loop(plan: Plan, loop_plan: LoopPlan, seconds: float) -> Measured |
     pieces = [range(begin, begin + size) for begin in begins]
     tables_of_piece = [stand_in.ready(piece) for piece in pieces]
 
-    # Time both orders in turn, another piece in each call.
-    seconds_of_calls = []
+    # Time both orders in turn, another piece in each call; each is the first in every
+    # other turn.
+    seconds_before = []
+    seconds_after = []
     repeat = max(1, int(LEAST / (size * seconds_of_element)))
     for call in range(CALLS):
         begun = clock()
         turn = call % len(pieces)
         before, after = tables_of_piece[turn]
-        seconds_before = _seconds_of_call(stand_in, before, pieces[turn], repeat)
-        seconds_after = _seconds_of_call(stand_in, after, pieces[turn], repeat)
-        seconds_of_calls.append((seconds_before, seconds_after))
+        orders = [(before, seconds_before), (after, seconds_after)]
+        if call % 2:
+            orders.reverse()
+        for tables, seconds_of_calls in orders:
+            seconds_of_call = _seconds_of_call(stand_in, tables, pieces[turn], repeat)
+            # Scale from the piece to all elements.
+            seconds_of_calls.append(seconds_of_call * n / size)
         # Another call as long as this one would end too late.
         if 2 * clock() - begun > latest:
             break
-    if len(seconds_of_calls) < CALLS:
+    if len(seconds_before) < CALLS:
         return None
-
-    # The fastest of each few calls is a run; scale from the piece to all elements.
-    runs = np.array(seconds_of_calls).reshape(-1, TAKEN, 2).min(axis=1)
-    seconds_of_loop = runs * (n / size)
-    in_input_order, in_plan_order = seconds_of_loop.T.tolist()
-    return Measured(Timing.of(in_input_order), Timing.of(in_plan_order))
+    return Measured(Timing.of(seconds_before), Timing.of(seconds_after))
 
 
 def _seconds_of_call(
@@ -186,10 +222,20 @@ def _seconds_of_call(
     repeat: int,
 ) -> float:
     """Seconds of a call over some elements, the mean of ``repeat`` calls."""
-    begun = clock()
+    begun = _thread_seconds()
     for _ in range(repeat):
         stand_in.run(tables, some)
-    return (clock() - begun) / repeat
+    return (_thread_seconds() - begun) / repeat
+
+
+def _thread_seconds() -> float:
+    """Seconds of processor of this thread, which other programs do not lengthen.
+
+    Where the system counts them in steps as long as a call, seconds by the clock.
+    """
+    if time.get_clock_info("thread_time").resolution > FINE:
+        return time.perf_counter()
+    return time.thread_time()
 
 
 class _StandIn:
@@ -237,7 +283,7 @@ class _StandIn:
         """
         before, after = self.tables(some)
         for tables in (before, after):
-            self.run(tables, some, ((scatter, tuple(Access)),))
+            self.run(tables, some, TOUCH)
         return before, after
 
     def run(self, tables: Tables, some: range, moves: Sequence[Move] = MOVES) -> None:
@@ -245,15 +291,20 @@ class _StandIn:
         for begin in range(some.start, some.stop, CHUNK):
             end = min(begin + CHUNK, some.stop)
             self._sums[:] = 0.0
-            for move, access in moves:
+            for move in moves:
                 for arg in self._args:
-                    if arg.access not in access:
-                        continue
-                    # Directly, or through the rows of a map that begin with the chunk.
-                    table = NO_TABLE
-                    columns = np.empty(0, np.int64)
-                    if arg.map is not None:
-                        table = tables[arg.map][begin - some.start :]
-                        columns = np.array(arg.index, np.int64)
-                    rows = self._rows[arg.name]
-                    move(table, columns, rows, begin, end, self._sums)
+                    if arg.access in move.access:
+                        self._move(move, arg, tables, begin, end, some.start)
+
+    def _move(
+        self, move: Move, arg: Arg, tables: Tables, begin: int, end: int, first: int
+    ) -> None:
+        """Move an argument of a chunk of elements; tables begin with the row of ``first``."""
+        rows = self._rows[arg.name]
+        components = tuple(range(arg.dim))
+        if arg.map is None:
+            move.direct(components, rows, begin, end, self._sums)
+            return
+        table = tables[arg.map][begin - first :]
+        columns = tuple(arg.index)
+        move.through_map(table, columns, components, rows, begin, end, self._sums)

@@ -7,7 +7,7 @@ from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.metrics import VariantMetrics
 from meshprep_runtime.plan.tuned import Trial
 
-from ..metrics.cost import Cost, Measured, cost_of
+from ..metrics.cost import Cost, Measured, Outcome, cost_of
 from .table import figure, two_digits
 
 # A reuse factor that changes by less than this share has not changed.
@@ -76,15 +76,15 @@ def conclusion(plan: Plan, times: Mapping[str, Measured], where: str = HERE) -> 
     price = ""
     if cost.seconds:
         price = f"preparing took {_seconds(cost.seconds)}"
-    if cost.timed:
-        parts = [_gain(cost, where, price), *_on_a_gpu(plan)]
+    if cost.measured:
+        parts = [_gain(cost, cost.measured, where, price), *_on_a_gpu(plan)]
     else:
         parts = [price, *_on_a_gpu(plan), "what a call saves was not measured"]
     text = "; ".join(filter(None, parts))
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _gain(cost: Cost, where: str, price: str) -> str:
+def _gain(cost: Cost, measured: Measured, where: str, price: str) -> str:
     """What calls take before and after, and when that repays the preparation."""
     # The loops that were timed.
     whose = "its loop moves its"
@@ -92,24 +92,26 @@ def _gain(cost: Cost, where: str, price: str) -> str:
         timed = f"{cost.timed} of " if cost.timed < cost.loops else ""
         whose = f"{timed}its {cost.loops} loops move their"
 
-    # Seconds of all their calls, and what the plan changes.
-    seconds_after = cost.before - cost.saved
-    before = f"{1e3 * cost.before:.3g} ms"
-    after = f"{1e3 * seconds_after:.3g} ms"
-    if not cost.saved:
-        head = "does not pay"
-        tail = f"{after} a call in either order"
-    else:
-        factor = cost.before / seconds_after
-        if factor >= 1:
+    # The fastest calls of both orders.
+    before = f"{1e3 * measured.before.least:.3g} ms"
+    after = f"{1e3 * measured.after.least:.3g} ms"
+    times = f"{after} a call in place of {before}"
+    match measured.outcome:
+        case Outcome.FASTER:
             head = "pays"
             if price:
                 head = f"pays after {_rounded_count(cost.calls or 0)} calls"
-            compared = f"{factor:.1f} times as fast"
-        else:
+            tail = f"{times}, {measured.factor:.1f} times as fast"
+        case Outcome.SLOWER:
             head = "does harm, so keep the input order,"
-            compared = f"{1 / factor:.1f} times as long"
-        tail = f"{after} a call in place of {before}, {compared}"
+            tail = f"{times}, {1 / measured.factor:.1f} times as long"
+        case Outcome.ALIKE:
+            head = "makes no difference"
+            tail = f"{before} a call in either order"
+        case Outcome.NOISY:
+            low, high = measured.bounds
+            head = f"too noisy to tell ({low:.1f} to {high:.1f} times as fast)"
+            tail = f"{times}; try again when the machine has no other work"
     gain = f"{head} {where}: {whose} data in {tail}"
     if price:
         return f"{gain}, and {price}"

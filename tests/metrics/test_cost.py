@@ -56,14 +56,17 @@ def test_measured_times_say_when_a_plan_pays(plan):
     times = {"edges->cells": Measured.given(5.0, 2.0)}
     cost = cost_of(_with_seconds(plan, 3.0), times)
     assert (cost.seconds, cost.timed, cost.loops, cost.calls) == (3.0, 1, 1, 1000)
-    assert (cost.before, cost.saved) == pytest.approx((5e-3, 3e-3))
+    assert cost.measured.before.least == pytest.approx(5e-3)
+    assert cost.measured.saved == pytest.approx(3e-3)
 
 
 def test_a_plan_that_saves_nothing_is_never_repaid(plan):
     cost = cost_of(_with_seconds(plan, 3.0), {"edges->cells": Measured.given(2.0, 2.5)})
-    assert (cost.saved, cost.calls) == (pytest.approx(-5e-4), None)
-    assert Cost(3.0, 1.0, 0.0, 1, 1).calls is None
-    assert cost_of(replace(plan, metrics=Metrics()), {}) == Cost(0, 0, 0, 0, 0)
+    assert (cost.measured.saved, cost.calls) == (pytest.approx(-5e-4), None)
+    alike = Measured.given(1000.0, 1000.0)
+    assert Cost(seconds=3.0, measured=alike, timed=1, loops=1).calls is None
+    nothing = Cost(seconds=0, measured=None, timed=0, loops=0)
+    assert cost_of(replace(plan, metrics=Metrics()), {}) == nothing
 
 
 def test_savings_of_several_loops_count_together():
@@ -74,7 +77,11 @@ def test_savings_of_several_loops_count_together():
         "cells->nodes": Measured.given(4.0, 3.0),
     }
     cost = cost_of(_with_seconds(plan, 2.0), times)
-    assert (cost.saved, cost.calls, cost.loops) == (pytest.approx(4e-3), 500, 2)
+    assert (cost.measured.saved, cost.calls, cost.loops) == (
+        pytest.approx(4e-3),
+        500,
+        2,
+    )
 
 
 def test_bad_times_are_refused(plan):

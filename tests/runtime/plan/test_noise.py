@@ -28,7 +28,9 @@ def test_what_noise_could_have_made_is_none(other):
     assert Timing.of(other).times_as_fast(FAST) is None
 
 
-@pytest.mark.parametrize(("few", "many"), [(5, 5), (3, 18), (2, 20), (9, 9)])
+@pytest.mark.parametrize(
+    ("few", "many"), [(5, 5), (3, 18), (2, 20), (9, 9), (14, 14), (30, 20)]
+)
 def test_equal_ways_hardly_ever_seem_different(few, many):
     rng = np.random.default_rng(0)
     told = 0
@@ -36,6 +38,17 @@ def test_equal_ways_hardly_ever_seem_different(few, many):
         one, other = (Timing.of(rng.lognormal(0, 1, count)) for count in (few, many))
         told += one.times_as_fast(other) is not None
     assert told / 3000 < 1.5 * CHANCE
+
+
+def test_disturbed_runs_among_many_do_not_decide():
+    fast = Timing.of([1.0] * 9 + [40.0] * 5)
+    slow = Timing.of([2.0] * 14)
+    assert fast.times_as_fast(slow) == 2.0
+    assert slow.times_as_fast(fast) == 0.5
+    assert fast.is_less(slow)
+    assert not slow.is_less(fast)
+    # half of the runs must be faster than all of the other
+    assert Timing.of([1.0] * 6 + [40.0] * 8).times_as_fast(slow) is None
 
 
 def test_the_runs_of_a_trial():
