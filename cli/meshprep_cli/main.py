@@ -15,6 +15,8 @@ from . import mpi
 from .process import asked, one_line, own_process, stoppable, streams, tell
 
 FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 3, 130
+# Flags that commands have, and people type before the command, too.
+QUIET = ("-q", "--quiet")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,9 +32,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     # It goes anywhere, also before a command that cannot be loaded.
     args = list(argv)
     trace = "--traceback" in args
-    args = [a for a in args if a != "--traceback"] or ["--help"]
+    args = [a for a in args if a != "--traceback"]
     with streams():
-        return _run(args, trace)
+        return _run(_command_first(args) or ["--help"], trace)
+
+
+def _command_first(args: Sequence[str]) -> list[str]:
+    """The words of a command line, with ``-q`` behind the command that it stands before."""
+    count = 0
+    while count < len(args) and args[count] in QUIET:
+        count += 1
+    return [*args[count : count + 1], *args[:count], *args[count + 1 :]]
 
 
 def _run(args: Sequence[str], trace: bool) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, cast
 
@@ -252,6 +253,7 @@ class ParLoop:
                 "pass plan['NAME']"
             )
         self.loop = plan.loop
+        _check_names(code)
         options = CodeOptions(**code)
         # Compiled code makes no bounds checks of its own.
         check_loop(plan)
@@ -543,6 +545,16 @@ def show_options(function: Callable[..., Any], options: Any) -> None:
 
 
 show_options(ParLoop.__init__, CodeOptions)
+
+
+def _check_names(code: Mapping[str, Any]) -> None:
+    """Raise TypeError for an option that a ParLoop does not have, with those alike."""
+    known = [f.name for f in fields(CodeOptions)]
+    known += ["strategy", "layout", "variant", "maps"]
+    for name in code:
+        if name not in known:
+            near = get_close_matches(name, known, n=1) or sorted(known)
+            raise TypeError(f"ParLoop has no option {name!r}: choose {', '.join(near)}")
 
 
 def _check_options(plan: LoopPlan, options: CodeOptions, strategy: str) -> None:

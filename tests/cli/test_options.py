@@ -71,6 +71,13 @@ def test_every_command_takes_the_options_for_scripts():
     assert {"reorder", "plan", "split", "loops", "report", "sweep", "generate"} <= {*writes}
 
 
+def test_quiet_may_stand_before_the_command(cli, tmp_path):
+    mesh = tmp_path / "m.msh"
+    code, _, said = cli("-q", "generate", "delaunay2d", "--cells", "20", "-o", mesh)
+    assert (code, said) == (0, "")
+    assert mesh.exists()
+
+
 # A value of each option other than its default, and those that name a partitioner.
 OTHERS = {
     "method": "rcm",

@@ -517,3 +517,13 @@ def test_threads_that_call_with_numbers_of_their_own(slow):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, [0.5, 1000.5, 2000.5, 3000.5]))
     assert wrong == []
+
+
+def test_an_option_that_is_not_there_is_answered_by_the_one_that_is(airfoil):
+    with pytest.raises(TypeError, match="ParLoop has no option 'thread': choose threads$"):
+        ParLoop(res_calc, airfoil["res_calc"], thread=2)
+
+
+def test_a_path_in_place_of_the_fields_of_a_plan_names_load():
+    with pytest.raises(TypeError, match=r"a plan file is read by Plan.load\('x.plan.h5'\)"):
+        Plan("x.plan.h5")

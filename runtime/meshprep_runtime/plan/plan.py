@@ -53,6 +53,12 @@ class Plan(PlanContent):
     plan`` and ``len(plan)`` use the names of the loops.
     """
 
+    def __new__(cls, *content: Any, **named: Any) -> "Plan":
+        """An empty object, which the fields go into; a path is refused."""
+        if len(content) == 1 and isinstance(content[0], str | Path):
+            raise TypeError(f"a plan file is read by Plan.load({str(content[0])!r})")
+        return super().__new__(cls)
+
     @classmethod
     def load(cls, path: str | Path) -> "Plan":
         """Read a plan file.
