@@ -1,5 +1,6 @@
 """Plans side by side, or one plan before and after: figures, verdicts, orders."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -48,6 +49,8 @@ class Comparison:
     # By plan and loop: calls that were timed, and where.
     times: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
     where: str = HERE
+    # The machine that the calls were timed on, in words; empty where none were timed here.
+    machine: str = ""
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -64,9 +67,8 @@ class Comparison:
         from ..pipeline.measure import measure
 
         plans = zip(self.names, self.plans, strict=True)
-        return replace(
-            self, times={name: measure(plan) for name, plan in plans if plan.maps}
-        )
+        times = {name: measure(plan) for name, plan in plans if plan.maps}
+        return replace(self, times=times, machine=this_machine())
 
     def conclusion(self, name: str) -> str:
         """One sentence on a plan: what it gained, what it cost, whether it pays."""
@@ -110,6 +112,7 @@ class Comparison:
             "plans": list(map(_plan_record, self.names, self.plans)),
             "figures": self.figures(),
             "verdict": {name: self.conclusion(name) for name in self.names},
+            "timed_on": self.machine,
             "verdicts": self.verdicts(),
             "best": best.name if best else None,
         }
@@ -130,11 +133,11 @@ class Comparison:
         """What to take and what it gains; without a best plan, what each gains."""
         if best is not None:
             return [f"Best: {best.name}, {best.reason}.", self.conclusion(best.name)]
-        verdicts = [self.conclusion(name) for name in self.names]
-        if len(self.plans) > 1:
-            why = self.why_none_is_best()
-            verdicts.append(f"{why[:1].upper()}{why[1:]}.")
-        return verdicts
+        if len(self.plans) == 1:
+            return [self.conclusion(self.names[0])]
+        verdicts = [f"{name}: {self.conclusion(name)}" for name in self.names]
+        why = self.why_none_is_best()
+        return [*verdicts, f"{why[:1].upper()}{why[1:]}."]
 
     def _left_out(self, table: Table, best: Best | None) -> str:
         """A line on what ``--full`` shows beside a brief table."""
@@ -150,7 +153,10 @@ class Comparison:
             further += ", matrices"
         if best is not None:
             further += " (* the best of its column)"
-        return f"{bandwidth}--full shows {further}"
+        timed_on = ""
+        if self.machine:
+            timed_on = f"timed on {self.machine}; "
+        return f"{bandwidth}{timed_on}--full shows {further}"
 
     def order_tables(self) -> list[Table]:
         """The figures of the order of points."""
@@ -268,6 +274,21 @@ def compare(
     if measure:
         return comparison.timed()
     return comparison
+
+
+def this_machine() -> str:
+    """The processor, how many of its cores may be used, and how many other programs run."""
+    # Imported here, since it loads the compiler.
+    from meshprep_runtime.cpu.pool import core_count
+    from meshprep_runtime.tuning.lookup import processor_name
+
+    n_cores = core_count()
+    cores = "1 core" if n_cores == 1 else f"{n_cores} cores"
+    # Windows has no such figure.
+    if not hasattr(os, "getloadavg"):
+        return f"{processor_name()}, {cores}"
+    load = os.getloadavg()[0]
+    return f"{processor_name()}, {cores}, load {load:.1f}"
 
 
 def _given_times(

@@ -167,8 +167,14 @@ def show_job(
             console.show(f"{ordered.set}: {ordered.reason}")
     else:
         # The first lines of a report, with the times that were measured just now.
-        from meshprep.reporting import Comparison
+        from meshprep.reporting import Comparison, this_machine
 
-        found = Comparison(("",), (done.plan,), times={"": done.measured})
+        machine = this_machine() if done.measured else ""
+        found = Comparison(
+            names=("",),
+            plans=(done.plan,),
+            times={"": done.measured},
+            machine=machine,
+        )
         console.show_comparison(found, shown)
     console.show(f"wrote {listed(done.written)} in {watch}")
