@@ -2,11 +2,12 @@
 //
 //     meshprep::Plan plan("wing.plan.h5");
 //     meshprep::Dat<double, 4> q("q", q_values), res("res", res_values);   // std::vector<double>
-//     par_loop(plan, "res_calc", res_calc, arg(q, "edges->cells", 0, read), ...);
+//     par_loop(plan, "res_calc", res_calc, arg(q, "edges->cells", 0, meshprep::read), ...);
 //
 // The function of an element is an object with a templated operator(), or a generic lambda: it
 // takes one parameter an argument and sees components as q[0], q[1], ... Arguments are those of the
 // loop in the plan, one a column of a map; names, sizes, dims and types are checked at each call.
+// A function that takes pointers is called with load<4>(q), see there.
 //
 // Runs: sequential; openmp (compiled with -fopenmp; ranges of elements that wait for their
 // neighbours, on threads that sleep while they wait, see meshprep_threads.hpp); with
@@ -256,6 +257,49 @@ Arg<T, Dim, A, Reach::global> arg(const Global<T, Dim>& global, Tag<A>) {
   return {global.name.c_str(), global.values, Dim, "", 0};
 }
 
+// All N columns of a map at once: `arg(q, "cells->nodes", all<3>, read)` stands for three arguments.
+template <int N>
+struct All {};
+template <int N>
+inline constexpr All<N> all{};
+
+template <class T, int Dim, int N, Access A>
+std::array<Arg<T, Dim, A, Reach::mapped>, N> arg(const Dat<T, Dim>& dat, const char* map, All<N>,
+                                                 Tag<A> access) {
+  static_assert(N > 0, "a map has at least one column");
+  std::array<Arg<T, Dim, A, Reach::mapped>, N> args{};
+  for (int column = 0; column < N; column++) args[column] = arg(dat, map, column, access);
+  return args;
+}
+
+#if defined(__CUDACC__)
+#define MESHPREP_ANYWHERE __host__ __device__
+#else
+#define MESHPREP_ANYWHERE
+#endif
+
+// For functions that take pointers: the first N components of a row, side by side, and back.
+template <int N, class Row>
+MESHPREP_ANYWHERE auto load(const Row& row) {
+  struct Values {
+    std::decay_t<decltype(row[0])> values[N];
+    MESHPREP_ANYWHERE operator const std::decay_t<decltype(row[0])> *() const { return values; }
+  };
+  Values loaded;
+  for (int k = 0; k < N; k++) loaded.values[k] = row[k];
+  return loaded;
+}
+
+template <class Row, class T, int N>
+MESHPREP_ANYWHERE void store(const Row& row, const T (&values)[N]) {
+  for (int k = 0; k < N; k++) row[k] = values[k];
+}
+
+template <class Row, class T, int N>
+MESHPREP_ANYWHERE void add(const Row& row, const T (&values)[N]) {
+  for (int k = 0; k < N; k++) row[k] += values[k];
+}
+
 }  // namespace meshprep
 
 #include "meshprep_check.hpp"
@@ -274,9 +318,19 @@ inline constexpr Run usual_run = Run::sequential;
 template <Run run, class Kernel, class... Args>
 void run_on_device(Plan& plan, const Loop& loop, std::int64_t n, Kernel kernel, Args... args);
 
-// Run a loop of the plan. Throws Error where the arguments are not those of the plan.
-template <Run run = usual_run, class Kernel, class... Args>
-void par_loop(Plan& plan, const std::string& name, const Kernel& kernel, Args... args) {
+// One argument, or those of all columns of a map, as a tuple.
+template <class A>
+std::tuple<A> each(const A& one) {
+  return {one};
+}
+
+template <class A, std::size_t N>
+auto each(const std::array<A, N>& columns) {
+  return std::apply([](const auto&... one) { return std::make_tuple(one...); }, columns);
+}
+
+template <Run run, class Kernel, class... Args>
+void run_loop(Plan& plan, const std::string& name, const Kernel& kernel, Args... args) {
   const Loop& loop = plan.loop(name);
   const std::int64_t n = check(plan, loop, args...);
   if constexpr (run == Run::sequential || run == Run::openmp) {
@@ -288,6 +342,13 @@ void par_loop(Plan& plan, const std::string& name, const Kernel& kernel, Args...
                   "': the plan has no blocks of it: make them, or run sequential");
     run_on_device<run>(plan, loop, n, kernel, args...);
   }
+}
+
+// Run a loop of the plan. Throws Error where the arguments are not those of the plan.
+template <Run run = usual_run, class Kernel, class... Args>
+void par_loop(Plan& plan, const std::string& name, const Kernel& kernel, const Args&... args) {
+  std::apply([&](const auto&... each_arg) { run_loop<run>(plan, name, kernel, each_arg...); },
+             std::tuple_cat(each(args)...));
 }
 
 }  // namespace meshprep

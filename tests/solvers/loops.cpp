@@ -85,8 +85,8 @@ const char* map = "edges->cells";
 template <Run run>
 void run_all(Plan& plan, State& s) {
   par_loop<run>(plan, "mix", mix, arg(s.q, map, 0, reading), arg(s.q, map, 1, reading),
-                arg(s.w, reading), arg(s.res, map, 0, inc), arg(s.res, map, 1, inc),
-                arg(s.seen, meshprep::write), arg(s.scale, reading), arg(s.total, inc),
+                arg(s.w, reading), arg(s.res, map, all<2>, inc), arg(s.seen, meshprep::write),
+                arg(s.scale, reading), arg(s.total, inc),
                 arg(s.low, meshprep::min), arg(s.high, meshprep::max));
   par_loop<run>(plan, "push", push, arg(s.q, map, 0, reading), arg(s.sum, map, 1, inc),
                 arg(s.worst, meshprep::max));

@@ -9,6 +9,7 @@ from pathlib import Path
 import effort
 import numpy as np
 import pytest
+from pages import steps
 
 from airfoil import prepared_airfoil
 from meshprep import LoopRequest, Options, prepare, read_requests
@@ -411,6 +412,63 @@ def test_airfoil_on_what_stands_for_a_gpu(compile_program, tmp_path):
 def test_clang_takes_it(compile_program, source, tmp_path):
     flags = [*STRICT, "-std=c++17"]
     compile_program("clang++", flags, source, tmp_path / "program", optional=True)
+
+
+# Compiles what a page shows, in the versions of C++ that solvers are written in.
+PAGES = {"solvers/c.md": "author.cpp", "tutorials/finite-volume.md": "flow.cpp"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("page", PAGES)
+def test_the_programs_of_the_pages_are_of_both_versions(
+    compile_program, compiler, page, tmp_path
+):
+    source = tmp_path / PAGES[page]
+    source.write_text(dict(steps(page))[PAGES[page]])
+    for version in ("-std=c++17", "-std=c++20"):
+        built = compile_program(
+            compiler,
+            [*STRICT, version, "-O0"],
+            source,
+            tmp_path / "program",
+            optional=compiler != "g++",
+        )
+        assert built == ""
+
+
+# Rows as par_loop hands them out: side by side, and with other elements between components.
+ROWS = """\
+#define MESHPREP_PLAN_IMPLEMENTATION
+#include "meshprep.hpp"
+#include <cstdio>
+int main() {
+  const double aos[3] = {1, 2, 3};
+  double lanes[3 * meshprep::lanes] = {};
+  const meshprep::Lane<double> row{lanes};
+  meshprep::store(row, aos);
+  const double more[2] = {10, 20};
+  meshprep::add(row, more);
+  const double* const pointer = aos;
+  const auto of_pointer = meshprep::load<3>(pointer);
+  const auto of_row = meshprep::load<2>(row);
+  const double *one = of_pointer, *other = of_row;
+  std::printf("%g %g %g %g %g %g", one[0], one[1], one[2], other[0], other[1], row[2]);
+  for (double value : lanes) std::printf(" %g", value);
+}
+"""
+
+
+@pytest.mark.slow
+def test_rows_are_loaded_added_to_and_stored(compile_program, tmp_path):
+    (tmp_path / "rows.cpp").write_text(ROWS)
+    flags = [*STRICT, "-std=c++17", "-O0"]
+    compile_program("g++", flags, tmp_path / "rows.cpp", tmp_path / "rows")
+    numbers = [float(word) for word in run(tmp_path / "rows")[1].split()]
+    assert numbers[:6] == [1, 2, 3, 11, 22, 3]
+    lanes = np.array(numbers[6:]).reshape(3, -1)
+    assert lanes[:, 0].tolist() == [11, 22, 3]
+    assert not lanes[:, 1:].any()
 
 
 @pytest.mark.slow
