@@ -342,12 +342,14 @@ def check(
     return check_file(path, against, progress=progress)
 
 
-def info(file: Any) -> "Description":
+def info(file: Any, *, order: bool = False) -> "Description":
     """What a mesh, a plan or a file of parts holds, as ``meshprep info`` shows it.
 
     Parameters
     ----------
     file : str, path, mesh or Plan
+    order : bool
+        Finds a better order of a mesh, too, and compares it with its own.
 
     Returns
     -------
@@ -357,16 +359,17 @@ def info(file: Any) -> "Description":
     Raises
     ------
     MeshprepError
-        For files that are missing, damaged, or of an unknown format.
+        For files that are missing, damaged, or of an unknown format, and for the order of
+        what is no mesh.
     """
     from .io.objects import as_mesh
     from .reporting.describe import describe, describe_object
 
     if isinstance(file, str | Path):
-        return describe(MeshSource(Path(file)))
+        return describe(MeshSource(Path(file)), order=order)
     if isinstance(file, Plan):
-        return describe_object(file)
-    return describe_object(as_mesh(file))
+        return describe_object(file, order=order)
+    return describe_object(as_mesh(file), order=order)
 
 
 def report(

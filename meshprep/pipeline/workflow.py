@@ -26,7 +26,7 @@ from ..io.source import MeshSource
 from ..kernels import Int32s
 from ..kernels.parallel import at_once
 from ..loops.request_maps import notes_of, plan_request_maps
-from ..loops.requests import LoopRequest, LoopSpec, empty_loop
+from ..loops.requests import LoopRequest, LoopSpec, default_request, empty_loop
 from ..loops.template import template
 from ..mesh import Mesh
 from ..mesh.model import UPPER_TRIANGULAR
@@ -332,11 +332,11 @@ def _write_mesh(
 def describe(
     job: Job, progress: Progress = lambda done, total, name: None
 ) -> dict[str, Any]:
-    """Read, check and derive the maps, and say what :func:`run` would do after that."""
+    """Read, check, derive the maps and find the order; say what :func:`run` would do."""
     # Read the mesh and derive the maps, as a run would.
     _refuse_job(job)
-    mesh = _read_for_job(job, lambda name: progress(0, 2, name))
-    progress(1, 2, "topology")
+    mesh = _read_for_job(job, lambda name: progress(0, 3, name))
+    progress(1, 3, "topology")
     full, specs = plan_request_maps(mesh, job.requests)
     sizes = full.sizes
     check_default(job.requests, specs, sizes)
@@ -358,6 +358,11 @@ def describe(
         text.append("would keep the order of the mesh")
     else:
         text.append(f"would order the mesh by {job.options.method}")
+        progress(2, 3, "locality")
+        ordered = order(
+            mesh, job.requests, job.options, derived=(full, specs), planned=False
+        )
+        text += [f"{lead.metrics.set}: {lead.metrics.reason}" for lead in ordered.leads]
     if job.plan is not None:
         text += [
             f"would cut loop {loop['name']} ({loop['elements']:,} elements) "
@@ -368,6 +373,12 @@ def describe(
     text += _notes_on_empty_loops(specs, sizes)
     text += [f"would write {path}" for path in job.outputs]
     return {"text": text, "loops": loops, "outputs": [str(p) for p in job.outputs]}
+
+
+def orders_of(mesh: Mesh) -> tuple[OrderMetrics, ...]:
+    """What a better order of a mesh would gain for its default loop."""
+    found = order(mesh, [default_request(mesh)], Options(), planned=False)
+    return tuple(lead.metrics for lead in found.leads)
 
 
 def generate(

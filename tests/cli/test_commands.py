@@ -171,11 +171,37 @@ def test_what_the_shell_leaves_of_a_loop_is_explained(cli, mesh_file, monkeypatc
 
 def test_a_dry_run_writes_nothing(cli, shows, mesh_file):
     out = shows("reorder", mesh_file, "--dry-run")
-    assert "would order the mesh by gps\n" in out
+    assert "would order the mesh by gps\ncells: gps gains: bandwidth " in out
     assert "would write" in out
     assert os.listdir(mesh_file.parent) == ["wing.msh"]
     out = shows("reorder", mesh_file, "--dry-run", "--json", "-q")
     assert json.loads(out)["loops"][0]["name"] == "edges->cells"
+
+
+def test_info_says_what_a_better_order_gains(cli, fails, mesh_file):
+    lines = cli("info", mesh_file, "--order")[1].splitlines()
+    at = lines.index("orders")
+    assert lines[at + 1].split() == [
+        "set",
+        "order",
+        "bandwidth",
+        "profile",
+        "128-byte",
+        "lines",
+    ]
+    assert lines[at + 2].split()[:4] == ["cells", "as", "it", "is"]
+    assert lines[at + 3].split()[:2] == ["cells", "gps"]
+    found = json.loads(cli("info", mesh_file, "--order", "--json", "-q")[1])["orders"]
+    ordered = json.loads(cli("reorder", mesh_file, "--order-only", "--json", "-q")[1])[
+        "orders"
+    ][0]
+    assert [record["bandwidth"] for record in found] == [
+        ordered["before"]["bandwidth"],
+        ordered["after"]["bandwidth"],
+    ]
+    assert cli("plan", mesh_file, "-q")[0] == 0
+    plan = mesh_file.with_name("wing.plan.h5")
+    assert "is no mesh, so that no order is looked for" in fails("info", plan, "--order")
 
 
 def test_loops_from_a_file(cli, mesh_file):

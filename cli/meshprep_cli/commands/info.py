@@ -17,6 +17,12 @@ def describe_file(
         bool,
         typer.Option("--full", help="List every group, also the many that have no name."),
     ] = False,
+    order: Annotated[
+        bool,
+        typer.Option(
+            "--order", help="Find a better order of the mesh, too: what would it gain?"
+        ),
+    ] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -25,7 +31,7 @@ def describe_file(
 
     # Its name or its first bytes tell which of the three the file is.
     with console.waiting(f"reading {file.name}", quiet):
-        description = describe(inputs.of(file))
+        description = describe(inputs.of(file), order=order)
     if as_json:
         console.show_json(description.to_dict())
         return
