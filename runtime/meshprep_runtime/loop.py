@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import MeshprepError, check_choice, check_integer
-from .kernel.analysis import DeviceFunction, check_compiled_whole, check_parameters
+from .kernel.analysis import (
+    DeviceFunction,
+    check_compiled_whole,
+    check_parameters,
+    name_of,
+)
 from .kernel.bind import AOS, AUTO, NUMBERS, Layout, Slot, bind, bound, rows_by_name, slots
 from .kernel.misuse import check_rows
 from .plan import LoopPlan
@@ -425,10 +430,26 @@ class ParLoop:
         # Look at the form before the call is bound: another thread may settle it meanwhile.
         can_keep = code.form and _can_keep(arrays)
         run = code.bound(arguments)
+        if executor.options.boundscheck:
+            run = self._naming_what_left_a_row(run)
         if can_keep:
             call = _LastCall(_BoundCall(arrays, self._slots, arguments), way, run)
             self._last = (call, *self._last[:1])
         run()
+
+    def _naming_what_left_a_row(self, run: Callable[..., None]) -> Callable[..., None]:
+        """A call whose IndexError, of numba, says which loop and kernel it came from."""
+
+        def named(*numbers: Any) -> None:
+            try:
+                run(*numbers)
+            except IndexError as error:
+                raise IndexError(
+                    f"loop '{self.loop.name}': the kernel {name_of(self.kernel)} leaves a row "
+                    f"or an array ({error}): check_access says which argument"
+                ) from error
+
+        return named
 
     def alone(self, arrays: Mapping[str, Any]) -> list[BoundCode]:
         """The steps of a call, where it always runs on one thread.
