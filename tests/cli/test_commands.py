@@ -326,7 +326,7 @@ def test_generate_lists_its_kinds(shows):
 def test_generate_says_what_it_wrote(cli, tmp_path):
     target = tmp_path / "a.msh"
     code, out, err = cli("generate", "box", "--option", "nx=1", "-o", target)
-    sets = ", ".join(f"{s.size} {name}" for name, s in io.read(target).sets.items())
+    sets = ", ".join(f"{name} {s.size:,}" for name, s in io.read(target).sets.items())
     assert (code, out) == (0, "")
     assert err.splitlines()[-1].startswith(f"meshprep: {target}: {sets}, in ")
 

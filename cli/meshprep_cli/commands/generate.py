@@ -84,7 +84,7 @@ def generate_mesh(
     # Losses are told even to those who asked for quiet.
     for text in generated.notes:
         console.note(text)
-    sets = ", ".join(f"{n} {name}" for name, n in generated.sizes.items())
+    sets = ", ".join(f"{name} {n:,}" for name, n in generated.sizes.items())
     console.note(f"{target}: {sets}, in {watch}", quiet)
 
 
