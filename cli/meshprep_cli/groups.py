@@ -209,6 +209,11 @@ _METAVARS = {Path: "FILE", str: "TEXT", int: "N", float: "NUMBER"}
 class Command(typer.core.TyperCommand):
     """A command whose help has a heading for each group of options."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words behind the command's name; versions of typer decorate arguments."""
+        arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
+        return ["[OPTIONS]", *map(_usage_of, arguments)]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, what belongs to no group, then the groups in their order."""
         added = names_added()
@@ -222,17 +227,27 @@ class Command(typer.core.TyperCommand):
                 )
             record = param.get_help_record(ctx)
             # Options of no group come first, under the plain heading.
-            is_option = param.param_type_name == "option"
-            if is_option:
+            if param.param_type_name == "option":
                 title = group_of(param) or "Options"
             else:
                 title = "Arguments"
+                record = _usage_of(param), getattr(param, "help", None) or ""
             if record is not None:
                 sections.setdefault(title, []).append(record)
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+def _usage_of(argument: Any) -> str:
+    """``MESH``, ``[KIND]`` where it may be left out, ``PLANS...`` where there are several."""
+    name = str(argument.metavar)
+    if argument.nargs != 1:
+        name += "..."
+    if argument.required:
+        return name
+    return f"[{name}]"
 
 
 def described(name: str, annotation: Any, group: str | None = None) -> Any:

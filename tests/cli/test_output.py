@@ -1,6 +1,7 @@
 """Standard output holds results and nothing else, whatever libraries print."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -62,3 +63,16 @@ def test_without_standard_error(mesh_file):
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "cells" in out
+
+
+def test_help_names_arguments_as_people_write_them(shows):
+    usage = {
+        "report": "report [OPTIONS] PLANS...",
+        "generate": "generate [OPTIONS] [KIND]",
+        "tune": "tune [OPTIONS] PLAN",
+    }
+    for command, wanted in usage.items():
+        text = shows(command, "--help")
+        assert wanted in text.splitlines()[0]
+        # no braces, no types of Python
+        assert not re.search(r"[{}]|<\w", text)
