@@ -193,8 +193,8 @@ def _measure_loop(plan: Plan, loop_plan: LoopPlan, seconds: float) -> Measured |
 
     # Time both orders in turn, another piece in each call; each is the first in every
     # other turn.
-    seconds_before = []
-    seconds_after = []
+    seconds_before: list[float] = []
+    seconds_after: list[float] = []
     repeat = max(1, int(LEAST / (size * seconds_of_element)))
     for call in range(CALLS):
         begun = clock()
