@@ -90,7 +90,9 @@ def test_every_parameter_is_described(name):
     if name in SHOW_OPTIONS:
         # each has its line at Options
         taken = taken - set(vars(meshprep.Options())) | {"chosen"}
-    told = (described(found.get(f"{kind}Parameters", "")) for kind in ("", "Other "))
+    # fields of a tuple are told as what it has
+    kinds = ("Parameters", "Other Parameters", "Attributes")
+    told = (described(found.get(kind, "")) for kind in kinds)
     assert set().union(*told) >= taken
     if inspect.isfunction(thing) and signature.return_annotation not in ("None", None):
         assert "Returns" in found

@@ -241,7 +241,7 @@ class Command(typer.core.TyperCommand):
 
 
 def _usage_of(argument: Any) -> str:
-    """``MESH``, ``[KIND]`` where it may be left out, ``PLANS...`` where there are several."""
+    """``MESH``; ``[KIND]`` that may be left out, ``PLANS...`` that are several."""
     name = str(argument.metavar)
     if argument.nargs != 1:
         name += "..."

@@ -11,7 +11,7 @@ from meshprep_runtime.plan.tuned import Timing
 ALIKE = 1.1
 
 
-class Outcome(Enum):
+class TimingOutcome(Enum):
     """What the times of calls in two orders say."""
 
     FASTER = "faster"
@@ -63,16 +63,16 @@ class Measured:
         return low, high
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TimingOutcome:
         """Whether the plan's order is faster, slower, alike; or noise does not tell."""
         low, high = self.bounds
         if self.after.is_less(self.before) and self.factor > self.alike:
-            return Outcome.FASTER
+            return TimingOutcome.FASTER
         if self.before.is_less(self.after) and self.factor < 1 / self.alike:
-            return Outcome.SLOWER
+            return TimingOutcome.SLOWER
         if low >= 1 / self.alike and high <= self.alike:
-            return Outcome.ALIKE
-        return Outcome.NOISY
+            return TimingOutcome.ALIKE
+        return TimingOutcome.NOISY
 
     @property
     def milliseconds(self) -> tuple[float, float]:
@@ -82,7 +82,7 @@ class Measured:
     @property
     def saved(self) -> float:
         """Seconds that a call saves, 0 where noise could have made the difference."""
-        if self.outcome in (Outcome.FASTER, Outcome.SLOWER):
+        if self.outcome in (TimingOutcome.FASTER, TimingOutcome.SLOWER):
             return self.before.least - self.after.least
         return 0.0
 

@@ -299,7 +299,7 @@ class _StandIn:
     def _move(
         self, move: Move, arg: Arg, tables: Tables, begin: int, end: int, first: int
     ) -> None:
-        """Move an argument of a chunk of elements; tables begin with the row of ``first``."""
+        """Move an argument of some elements; tables begin with the row of ``first``."""
         rows = self._rows[arg.name]
         components = tuple(range(arg.dim))
         if arg.map is None:

@@ -127,7 +127,7 @@ def _describe_mesh(mesh: Mesh, order: bool) -> dict[str, Any]:
 
 
 def _order_records(mesh: Mesh) -> list[dict[str, Any]]:
-    """The figures of the points of the default loop, as they stand and in a better order."""
+    """The figures of the default loop's points, as they stand and in a better order."""
     # Imported here, since it loads the compiler.
     from ..pipeline.workflow import orders_of
 

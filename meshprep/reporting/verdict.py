@@ -7,7 +7,7 @@ from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.metrics import VariantMetrics
 from meshprep_runtime.plan.tuned import Trial
 
-from ..metrics.cost import Cost, Measured, Outcome, cost_of
+from ..metrics.cost import Cost, Measured, TimingOutcome, cost_of
 from .table import figure, two_digits
 
 # A reuse factor that changes by less than this share has not changed.
@@ -97,18 +97,18 @@ def _gain(cost: Cost, measured: Measured, where: str, price: str) -> str:
     after = f"{1e3 * measured.after.least:.3g} ms"
     times = f"{after} a call in place of {before}"
     match measured.outcome:
-        case Outcome.FASTER:
+        case TimingOutcome.FASTER:
             head = "pays"
             if price:
                 head = f"pays after {_rounded_count(cost.calls or 0)} calls"
             tail = f"{times}, {measured.factor:.1f} times as fast"
-        case Outcome.SLOWER:
+        case TimingOutcome.SLOWER:
             head = "does harm, so keep the input order,"
             tail = f"{times}, {1 / measured.factor:.1f} times as long"
-        case Outcome.ALIKE:
+        case TimingOutcome.ALIKE:
             head = "makes no difference"
             tail = f"{before} a call in either order"
-        case Outcome.NOISY:
+        case TimingOutcome.NOISY:
             low, high = measured.bounds
             head = f"too noisy to tell ({low:.1f} to {high:.1f} times as fast)"
             tail = f"{times}; try again when the machine has no other work"

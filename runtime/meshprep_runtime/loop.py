@@ -445,8 +445,8 @@ class ParLoop:
                 run(*numbers)
             except IndexError as error:
                 raise IndexError(
-                    f"loop '{self.loop.name}': the kernel {name_of(self.kernel)} leaves a row "
-                    f"or an array ({error}): check_access says which argument"
+                    f"loop '{self.loop.name}': the kernel {name_of(self.kernel)} leaves "
+                    f"a row or an array ({error}): check_access says which argument"
                 ) from error
 
         return named

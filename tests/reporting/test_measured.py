@@ -7,7 +7,7 @@ import pytest
 
 from meshprep import prepare
 from meshprep.io.generate import generate
-from meshprep.metrics.cost import Measured, Outcome
+from meshprep.metrics.cost import Measured, TimingOutcome
 from meshprep.pipeline.measure import CALLS
 from meshprep.reporting import conclusion
 from meshprep_runtime.plan.tuned import Timing
@@ -98,10 +98,10 @@ def test_verdicts_on_a_busy_machine_never_contradict_each_other():
         return found
 
     for busy in (0.02, 0.1, 0.5):
-        assert outcomes(2e-3, 1e-3, busy) <= {Outcome.FASTER, Outcome.NOISY}
-        assert outcomes(1e-3, 2e-3, busy) <= {Outcome.SLOWER, Outcome.NOISY}
-    assert outcomes(2e-3, 1e-3, 0.02) == {Outcome.FASTER}
-    assert outcomes(1e-3, 1e-3, 0.02) <= {Outcome.ALIKE, Outcome.NOISY}
+        assert outcomes(2e-3, 1e-3, busy) <= {TimingOutcome.FASTER, TimingOutcome.NOISY}
+        assert outcomes(1e-3, 2e-3, busy) <= {TimingOutcome.SLOWER, TimingOutcome.NOISY}
+    assert outcomes(2e-3, 1e-3, 0.02) == {TimingOutcome.FASTER}
+    assert outcomes(1e-3, 1e-3, 0.02) <= {TimingOutcome.ALIKE, TimingOutcome.NOISY}
 
 
 def test_loops_repay_the_preparation_together():

@@ -170,11 +170,11 @@ def show_job(
         from meshprep.reporting import Comparison, this_machine
 
         machine = this_machine() if done.measured else ""
-        found = Comparison(
+        comparison = Comparison(
             names=("",),
             plans=(done.plan,),
             times={"": done.measured},
             machine=machine,
         )
-        console.show_comparison(found, shown)
+        console.show_comparison(comparison, shown)
     console.show(f"wrote {listed(done.written)} in {watch}")

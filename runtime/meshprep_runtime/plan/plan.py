@@ -1,5 +1,6 @@
 """The plan with its file: load, save and prove it."""
 
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -229,3 +230,7 @@ class Plan(PlanContent):
         from .checks.verify import verify
 
         return verify(self)
+
+
+# What is called are the fields, though a path is answered first.
+Plan.__signature__ = inspect.signature(PlanContent)  # type: ignore[attr-defined]
