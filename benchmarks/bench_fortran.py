@@ -105,7 +105,7 @@ def main(cells: int = 720_000) -> None:
             size = prepared.plan.sizes["cells"]
             fluxes = Fluxes(flags, plan_file, coordinates(prepared), size)
             in_c, in_fortran = (fluxes.result(language) for language in LANGUAGES)
-            works = {
+            works: dict[str, Callable[[], Any]] = {
                 language: functools.partial(fluxes.run, language) for language in LANGUAGES
             }
             seconds = fastest(works, TURNS, processor_seconds)

@@ -169,8 +169,8 @@ class FileOfProcess:
     def write(self, start: int, values: NDArray[Any]) -> None:
         """As :meth:`SharedFile.write`."""
         self._file.seek(start)
-        left = _bytes_of(values)
-        while left.size:
+        left = memoryview(_bytes_of(values))
+        while left.nbytes:
             left = left[self._file.write(left) :]
 
     def flush(self) -> None:
