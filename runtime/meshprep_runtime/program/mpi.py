@@ -169,7 +169,9 @@ class FileOfProcess:
     def write(self, start: int, values: NDArray[Any]) -> None:
         """As :meth:`SharedFile.write`."""
         self._file.seek(start)
-        left = memoryview(_bytes_of(values))
+        # NumPy's stubs do not say that an array is a buffer.
+        data: Any = _bytes_of(values)
+        left = memoryview(data)
         while left.nbytes:
             left = left[self._file.write(left) :]
 
