@@ -342,14 +342,19 @@ class DistributedPlan:
         Parameters
         ----------
         path : str or Path
-            Of an HDF5 file; it appears when it is complete.
+            Of an HDF5 file in a folder that all ranks see; it appears when it is complete.
         dats : mapping of dataset name to ProgramDat
         overwrite : bool
 
         Raises
         ------
         DistributedError
-            On all ranks, when the file cannot be written.
+            On all ranks, when a rank cannot write; no file is left then.
+
+        Notes
+        -----
+        Each rank writes a slice of every dataset, by MPI-IO [G10 2]. O(rows / ranks) memory
+        and writing on each, and messages with the rows that another rank writes.
         """
         owned = {name: self._owned_rows(dat) for name, dat in dats.items()}
         fields.write_fields(

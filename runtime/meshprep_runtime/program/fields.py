@@ -1,13 +1,15 @@
 """Gather values of dats in the order of the mesh file: on one rank, and in files.
 
-Files are HDF5 with a dataset for each dat, and do not depend on the number of ranks. One
-rank writes them, a run of elements at a time; each rank reads by itself.
+Files are HDF5 with a dataset for each dat, and do not depend on the number of ranks. Rank 0
+makes a file with room for all values; then each rank writes a slice of every dataset, whose
+rows the ranks that own them have sent to it [G10 2]. Each rank reads by itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,10 @@ from ..errors import MeshprepError
 from ..plan.file.atomic import new_file
 from .dat import ProgramDat
 from .exchange import matrix
-from .mpi import together
+from .mpi import SharedFile, from_root, open_shared, together
 
-# Elements that are gathered and written, or read, at a time.
+# Elements that a rank writes or reads at a time.
 ELEMENTS_AT_ONCE = 1 << 21
-ROOT = 0
 WRITING = "write_fields"
 
 
@@ -42,24 +43,30 @@ class OwnedRows:
         """The shape of the dataset."""
         return self.size, self.dat.dim
 
-    def between(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """The owned elements numbered ``first`` to below ``last``, and their rows.
+    def cut(self, bounds: Sequence[int]) -> list[tuple[NDArray[np.int64], NDArray[Any]]]:
+        """The owned elements in each run of numbers from one bound to the next, with rows.
 
-        The numbers in the result count from ``first``.
+        The numbers in the result count from the first bound of the run.
         """
-        inside = np.flatnonzero((self.numbers >= first) & (self.numbers < last))
         values = _on_host(self.dat)
         if self.dat.axis:
-            rows = values[:, inside].T
-        else:
-            rows = values[inside]
-        return self.numbers[inside] - first, np.ascontiguousarray(rows)
+            values = values.T
+        # Sort the elements by their numbers, and find where each run begins.
+        order = np.argsort(self.numbers, kind="stable")
+        ends = np.searchsorted(self.numbers[order], bounds).tolist()
+        pieces = []
+        for first, (begin, end) in zip(bounds[:-1], pairwise(ends), strict=True):
+            inside = order[begin:end]
+            rows = np.ascontiguousarray(values[inside])
+            pieces.append((self.numbers[inside] - first, rows))
+        return pieces
 
 
 def fetch(comm: Any, rows: OwnedRows, root: int) -> NDArray[Any] | None:
     """All values on one rank, in the order of the mesh file."""
     what = f"fetch of dat {rows.dat.number}"
-    gathered = comm.gather(rows.between(0, rows.size), root, what)
+    (own,) = rows.cut([0, rows.size])
+    gathered = comm.gather(own, root, what)
     if gathered is None:
         return None
     return _rows_in_order(gathered, rows.shape, rows.dat.dtype)
@@ -69,37 +76,96 @@ def write_fields(
     comm: Any, path: Path, fields: Mapping[str, OwnedRows], overwrite: bool
 ) -> None:
     """Write a new file; an error on one rank is raised on all, and leaves no file."""
-    from ..plan.file.hdf5 import new_hdf5
-
     with ExitStack() as ending:
 
-        def create_file() -> Any:
-            if comm.rank != ROOT:
-                return None
+        def create_file() -> tuple[Path, dict[str, int]]:
             staged = ending.enter_context(new_file(path, overwrite=overwrite))
-            file = ending.enter_context(new_hdf5(staged, userblock=0))
-            for name, rows in fields.items():
-                file.create_dataset(name, rows.shape, rows.dat.dtype)
+            return staged, _create_datasets(staged, fields)
+
+        def open_file() -> SharedFile:
+            file = _open_on_rank(comm, staged, path)
+            ending.callback(file.close)
             return file
 
-        # Open the file on rank 0; gather and write one run of elements after the other.
-        file = together(comm, create_file, WRITING)
+        # Rank 0 makes the file under a temporary name; then all open it.
+        staged, start_of_field = from_root(comm, create_file, WRITING)
+        file = together(comm, open_file, WRITING)
+
+        # Of each run of elements every rank gets a slice, and writes it.
         for name, rows in fields.items():
-            for first, last in _runs(0, rows.size):
-                gathered = comm.gather(rows.between(first, last), ROOT, WRITING)
-                write_run = partial(_write_run, file, name, (first, last), gathered)
-                together(comm, write_run, WRITING)
+            row_bytes = rows.dat.dim * rows.dat.dtype.itemsize
+            for first, last in _runs(0, rows.size, comm.size * ELEMENTS_AT_ONCE):
+                bounds = _equal_slices(first, last, comm.size)
+                own = _receive_slice(comm, rows, bounds)
+                start = start_of_field[name] + bounds[comm.rank] * row_bytes
+                write_slice = partial(file.write, start, own)
+                together(comm, partial(_on_disk, path, write_slice), WRITING)
+
+        # All bytes are on the disk, and no rank has it open, before it gets its name.
+        together(comm, partial(_on_disk, path, file.flush), WRITING)
+        together(comm, partial(_on_disk, path, file.close), WRITING)
         together(comm, ending.close, WRITING)
 
 
-def _write_run(file: Any, name: str, run: tuple[int, int], gathered: Any) -> None:
-    """Write a run of elements, on the rank that has gathered them; others do nothing."""
-    if gathered is None:
-        return
-    first, last = run
-    dataset = file[name]
-    shape = (last - first, dataset.shape[1])
-    dataset[first:last] = _rows_in_order(gathered, shape, dataset.dtype)
+def _create_datasets(path: Path, fields: Mapping[str, OwnedRows]) -> dict[str, int]:
+    """Make a file with room for all values; returns where each field begins in it."""
+    import h5py
+
+    from ..plan.file.hdf5 import new_hdf5
+
+    # The room is given at once, and nothing is written there.
+    creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    creation.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    starts = {}
+    with new_hdf5(path, userblock=0) as file:
+        for name, rows in fields.items():
+            dtype = rows.dat.dtype
+            dataset = file.create_dataset(name, rows.shape, dtype, dcpl=creation)
+            # A dataset without values has no place.
+            starts[name] = dataset.id.get_offset() or 0
+    return starts
+
+
+def _open_on_rank(comm: Any, staged: Path, path: Path) -> SharedFile:
+    """The file that rank 0 has made; raises MeshprepError where this rank sees none."""
+    try:
+        return open_shared(comm, staged)
+    except (OSError, RuntimeError) as error:
+        raise MeshprepError(
+            f"{path}: this rank cannot write to it ({_fault(error)}): each rank writes a "
+            "slice of the file: choose a folder that all of them see"
+        ) from error
+
+
+def _on_disk(path: Path, work: Callable[[], None]) -> None:
+    """Do what the disk may refuse; raises MeshprepError that names the file then."""
+    try:
+        work()
+    except (OSError, RuntimeError) as error:
+        raise MeshprepError(f"{path}: cannot write: {_fault(error)}") from error
+
+
+def _fault(error: Exception) -> str:
+    """What the system or MPI says, without the temporary name."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    # MPI tells in several lines where it failed, and at the end why.
+    *_, last_line = str(error).splitlines() or [type(error).__name__]
+    return last_line.rpartition(": ")[2]
+
+
+def _equal_slices(first: int, last: int, ranks: int) -> list[int]:
+    """Where the slice of each rank begins, and the end of the last one."""
+    return [first + (last - first) * rank // ranks for rank in range(ranks + 1)]
+
+
+def _receive_slice(comm: Any, rows: OwnedRows, bounds: Sequence[int]) -> NDArray[Any]:
+    """The slice that this rank writes, in the order of the mesh file."""
+    outgoing = together(comm, partial(rows.cut, bounds), WRITING)
+    incoming = comm.alltoall(outgoing, WRITING)
+    size = bounds[comm.rank + 1] - bounds[comm.rank]
+    return _rows_in_order(incoming, (size, rows.dat.dim), rows.dat.dtype)
 
 
 def read_fields(comm: Any, path: Path, fields: Mapping[str, OwnedRows]) -> None:
@@ -141,7 +207,8 @@ def _read_owned_rows(dataset: Any, rows: OwnedRows) -> NDArray[Any]:
     numbers = rows.numbers
     values = np.empty((numbers.size, rows.dat.dim), rows.dat.dtype)
     if numbers.size:
-        for first, last in _runs(int(numbers.min()), int(numbers.max()) + 1):
+        end = int(numbers.max()) + 1
+        for first, last in _runs(int(numbers.min()), end, ELEMENTS_AT_ONCE):
             inside = np.flatnonzero((numbers >= first) & (numbers < last))
             if inside.size:
                 run = dataset[first:last].reshape(-1, rows.dat.dim)
@@ -149,10 +216,10 @@ def _read_owned_rows(dataset: Any, rows: OwnedRows) -> NDArray[Any]:
     return values
 
 
-def _runs(start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """``start`` to ``stop`` in runs of at most ``ELEMENTS_AT_ONCE``."""
-    for first in range(start, stop, ELEMENTS_AT_ONCE):
-        yield first, min(first + ELEMENTS_AT_ONCE, stop)
+def _runs(start: int, stop: int, most: int) -> Iterator[tuple[int, int]]:
+    """``start`` to ``stop`` in runs of at most ``most``."""
+    for first in range(start, stop, most):
+        yield first, min(first + most, stop)
 
 
 def _on_host(dat: ProgramDat) -> Any:

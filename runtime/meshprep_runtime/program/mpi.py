@@ -1,12 +1,15 @@
 """MPI: the only import of mpi4py, and steps that succeed on all ranks or on none."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import DistributedError, MeshprepError, MissingPackageError
 from ..types.loops import Access
@@ -18,6 +21,8 @@ COMBINE: dict[Access, np.ufunc] = {
     Access.MIN: np.minimum,
     Access.MAX: np.maximum,
 }
+# The most bytes that one call of MPI writes: their number must fit 32 bits.
+MOST_BYTES = 1 << 30
 # The name in errors of a step of all ranks that has no better name.
 A_STEP = "a step of all ranks"
 # Seconds between the last output and an abort: Open MPI's launcher drops at an abort any
@@ -130,6 +135,89 @@ def from_root(ranks: Any, work: Callable[[], T], what: str = A_STEP) -> T:
     if message is not None:
         raise _error_of_all(ranks, message) from outcome.error
     return cast(T, value)
+
+
+class SharedFile(Protocol):
+    """A file that several ranks write to, each at places of its own.
+
+    Its methods raise OSError or RuntimeError where the disk refuses.
+    """
+
+    def write(self, start: int, values: NDArray[Any]) -> None:
+        """Write values in one piece, from a byte of the file on."""
+
+    def flush(self) -> None:
+        """Wait until what this rank has written is on the disk."""
+
+    def close(self) -> None:
+        """Close it on this rank; it may be closed already."""
+
+
+def open_shared(ranks: Any, path: Path) -> SharedFile:
+    """Open a file that is there already, on this rank; raises OSError or RuntimeError."""
+    if isinstance(ranks.comm, LoopbackComm):
+        return FileOfProcess(path)
+    return FileOfMpi(path)
+
+
+class FileOfProcess:
+    """A :class:`SharedFile` of ranks that are threads of one process."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "r+b", buffering=0)  # noqa: SIM115
+
+    def write(self, start: int, values: NDArray[Any]) -> None:
+        """As :meth:`SharedFile.write`."""
+        self._file.seek(start)
+        # NumPy's stubs do not say that an array is a buffer.
+        data: Any = _bytes_of(values)
+        left = memoryview(data)
+        while left.nbytes:
+            left = left[self._file.write(left) :]
+
+    def flush(self) -> None:
+        """As :meth:`SharedFile.flush`."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """As :meth:`SharedFile.close`."""
+        self._file.close()
+
+
+class FileOfMpi:
+    """A :class:`SharedFile` of ranks under MPI.
+
+    Each rank opens it for itself: no call waits for other ranks, which may have failed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        mpi = _mpi()
+        self._file = mpi.File.Open(mpi.COMM_SELF, str(path), mpi.MODE_WRONLY)
+
+    def write(self, start: int, values: NDArray[Any]) -> None:
+        """As :meth:`SharedFile.write`."""
+        mpi = _mpi()
+        data = _bytes_of(values)
+        status = mpi.Status()
+        for first in range(0, data.size, MOST_BYTES):
+            piece = data[first : first + MOST_BYTES]
+            self._file.Write_at(start + first, piece, status)
+            n_written = status.Get_count(mpi.BYTE)
+            if n_written != piece.size:
+                raise OSError(f"{n_written} of {piece.size} bytes, is the disk full?")
+
+    def flush(self) -> None:
+        """As :meth:`SharedFile.flush`."""
+        self._file.Sync()
+
+    def close(self) -> None:
+        """As :meth:`SharedFile.close`."""
+        if self._file != _mpi().FILE_NULL:
+            self._file.Close()
+
+
+def _bytes_of(values: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
 
 class Outcome(NamedTuple):

@@ -209,6 +209,27 @@ class RankGroup:
         buffers[root] = data
         return [pickle.loads(buffers[rank].tobytes()) for rank in range(self.size)]
 
+    def alltoall(self, values: Sequence[Any], what: str = A_STEP) -> list[Any]:
+        """The value that each rank has for this one; its own is handed over as it is."""
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        data = {rank: _pickle_to_bytes(values[rank]) for rank in others}
+        # Tell each rank how much it will get.
+        sizes = np.zeros(self.size, np.int64)
+        for rank in others:
+            sizes[rank] = data[rank].size
+        sizes_of_ranks = self.allgather(sizes, what)
+        buffers = {}
+        for rank in others:
+            buffers[rank] = np.zeros(sizes_of_ranks[rank][self.rank], np.uint8)
+        # Receive before sending, as `wait` expects the requests.
+        requests = [self.comm.Irecv(buffers[rank], rank, VALUE_TAG) for rank in others]
+        requests += [self.comm.Isend(data[rank], rank, VALUE_TAG) for rank in others]
+        self.wait(requests, what, others)
+        received = list(values)
+        for rank in others:
+            received[rank] = pickle.loads(buffers[rank].tobytes())
+        return received
+
     def bcast(self, value: Any, root: int = 0, what: str = A_STEP) -> Any:
         """The value of the root, on all ranks."""
         if self.rank != root:

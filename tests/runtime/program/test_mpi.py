@@ -5,6 +5,7 @@ import pickle
 import re
 from pathlib import Path
 
+import h5py
 import mpi_balance
 import numpy as np
 import poisson_on_ranks
@@ -93,6 +94,25 @@ def test_programs_on_ranks(mpiexec, airfoil_parts, poisson_parts):
         assert found[f"flow {ranks}"] == [[expected, 4 * 4 - 1, True]] * ranks
     (told,) = set(found["refused"])
     assert "not 3: add that by 'meshprep split" in told
+
+
+def test_fields_that_all_ranks_write(mpiexec, airfoil_parts, tmp_path):
+    """By MPI-IO: the same bytes from two and four ranks; none where one rank cannot write."""
+    done = mpiexec(4, HERE / "mpi_fields.py", airfoil_parts[0], tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["by MPI"] == [True] * 6
+    with h5py.File(tmp_path / "4.h5") as file:
+        cells = np.arange(file["q"].shape[0])
+        expected = {"q": np.sqrt(cells[:, None] + np.arange(3.0)), "squares": cells**2}
+        for name, values in expected.items():
+            np.testing.assert_array_equal(file[name][:], values.reshape(cells.size, -1))
+            np.testing.assert_array_equal(np.load(tmp_path / f"4.{name}.npy"), file[name])
+    assert (tmp_path / "2.h5").read_bytes() == (tmp_path / "4.h5").read_bytes()
+    (told,) = set(found["told"])
+    assert told.startswith(f"rank 3 of 4: {tmp_path / 'full.h5'}: cannot write: ")
+    assert "\n" not in told
+    assert [path for path in tmp_path.iterdir() if path.name[0] in ".f"] == []
 
 
 @pytest.mark.parametrize("fault", ["raise", "kill"])

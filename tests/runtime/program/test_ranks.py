@@ -25,7 +25,7 @@ from meshprep.loops.options import Options
 from meshprep.loops.requests import LoopSpec
 from meshprep_runtime import DistributedPlan, Loop, Program, SetMap, run_ranks
 from meshprep_runtime.program import classes
-from meshprep_runtime.program.ranks import HEAD
+from meshprep_runtime.program.ranks import HEAD, RankGroup
 
 
 def compare(seed, cells, parts, names, slow, strategy="sequential", device=None, **options):
@@ -197,3 +197,14 @@ def test_any_program(slow, seed, cells, parts, names, back, partial, strategy):
 
 def test_least_and_largest_floats_are_numpys():
     assert run_ranks(3, extremes_on) == [True] * 3
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_each_rank_gets_what_every_rank_has_for_it(ranks):
+    def main(comm):
+        group = RankGroup(comm, None, "the test")
+        return group.alltoall([(comm.rank, other, "x" * other) for other in range(ranks)])
+
+    found = run_ranks(ranks, main)
+    for rank, received in enumerate(found):
+        assert received == [(sender, rank, "x" * rank) for sender in range(ranks)]
