@@ -6,6 +6,7 @@ Random points in random order, cut into triangles or tetrahedra. Loops are what 
 meshprep compiles: edges gather from both ends and add to both, cells do so for their corners, and
 a sparse matrix times a vector. Elements follow their points as for ``--target cpu``, the shuffled
 ones stand in random order. Seconds of processor, the least of several rounds; orders by turns.
+Beside them the jumps by which ``auto`` chooses: of loops over edges and cells that move two states.
 """
 
 import sys
@@ -22,6 +23,7 @@ from scipy.spatial import Delaunay
 
 from meshprep.mesh.incidence import Csr, point_graph
 from meshprep.ordering import METHODS, LocalityProblem, figures
+from meshprep.ordering.jumps import count_jumps
 from meshprep_runtime import Ordering
 
 SIZES = (10_000, 60_000, 250_000, 1_000_000)
@@ -142,6 +144,8 @@ def _rows_of_mesh(cells: Cells) -> list[dict[str, Any]]:
                 "order": name,
                 "bandwidth": measured.bandwidth,
                 "lines": measured.lines,
+                "jumps, edges": _jumps_of_loop(moved_edges, n_points),
+                "jumps, cells": _jumps_of_loop(moved_cells, n_points),
             }
         )
         for loop, run in _loops(moved_edges, moved_cells, n_points):
@@ -153,6 +157,12 @@ def _rows_of_mesh(cells: Cells) -> list[dict[str, Any]]:
             if name == row["order"]:
                 row[loop] = seconds[name, loop] / seconds["shuffled", loop]
     return rows
+
+
+def _jumps_of_loop(table: NDArray[np.int32], n_points: int) -> int:
+    """Lines that a loop over elements waits for, which reads a state and adds to another."""
+    point_bytes = 2 * VALUES * np.dtype(np.float64).itemsize
+    return count_jumps(LocalityProblem(table, n_points, point_bytes=point_bytes))
 
 
 def processor_time(work: Callable[[], Any]) -> float:
