@@ -6,7 +6,7 @@ Random points in random order, cut into triangles or tetrahedra. Loops are what 
 meshprep compiles: edges gather from both ends and add to both, cells do so for their corners, and
 a sparse matrix times a vector. Elements follow their points as for ``--target cpu``, the shuffled
 ones stand in random order. Seconds of processor, the least of several rounds; orders by turns.
-Beside them the jumps by which ``auto`` chooses: of loops over edges and cells that move two states.
+Beside them the jumps of a cache that is simulated, for loops that move two states of a point.
 """
 
 import sys
@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from common import fastest, report
+from jumps import count_jumps
 from numpy.typing import NDArray
 from scipy.spatial import Delaunay
 
 from meshprep.mesh.incidence import Csr, point_graph
 from meshprep.ordering import METHODS, LocalityProblem, figures
-from meshprep.ordering.jumps import count_jumps
 from meshprep_runtime import Ordering
 
 SIZES = (10_000, 60_000, 250_000, 1_000_000)
@@ -162,7 +162,7 @@ def _rows_of_mesh(cells: Cells) -> list[dict[str, Any]]:
 def _jumps_of_loop(table: NDArray[np.int32], n_points: int) -> int:
     """Lines that a loop over elements waits for, which reads a state and adds to another."""
     point_bytes = 2 * VALUES * np.dtype(np.float64).itemsize
-    return count_jumps(LocalityProblem(table, n_points, point_bytes=point_bytes))
+    return int(count_jumps(table, n_points, point_bytes))
 
 
 def processor_time(work: Callable[[], Any]) -> float:
