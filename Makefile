@@ -155,17 +155,17 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 
-BENCHES := start busy io topology order target colour pipeline partition graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fortran miniaero fem forms chains mpi fields launch tune model registers threads report spmv numpy
+BENCHES := start busy io topology order order_solvers target colour pipeline partition graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fortran miniaero fem forms chains mpi fields launch tune model registers threads report spmv numpy
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 
 bench: $(addprefix bench-,$(BENCHES))
 
-# The meshes of the partition benchmark come from a real mesher.
+# The meshes of these benchmarks come from a real mesher.
 gmsh: env
 	$(PIP) -e ./runtime -e '.[dev,bench]'
 
-bench-partition: gmsh
+bench-partition bench-order_solvers: gmsh
 
 $(addprefix bench-,$(BENCHES)): bench-%: env
 	$(BIN)/python benchmarks/bench_$*.py

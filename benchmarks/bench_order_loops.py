@@ -6,6 +6,7 @@ Random points in random order, cut into triangles or tetrahedra. Loops are what 
 meshprep compiles: edges gather from both ends and add to both, cells do so for their corners, and
 a sparse matrix times a vector. Elements follow their points as for ``--target cpu``, the shuffled
 ones stand in random order. Seconds of processor, the least of several rounds; orders by turns.
+Beside them the jumps of a cache that is simulated, for loops that move two states of a point.
 """
 
 import sys
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from common import fastest, report
+from jumps import count_jumps
 from numpy.typing import NDArray
 from scipy.spatial import Delaunay
 
@@ -142,6 +144,8 @@ def _rows_of_mesh(cells: Cells) -> list[dict[str, Any]]:
                 "order": name,
                 "bandwidth": measured.bandwidth,
                 "lines": measured.lines,
+                "jumps, edges": _jumps_of_loop(moved_edges, n_points),
+                "jumps, cells": _jumps_of_loop(moved_cells, n_points),
             }
         )
         for loop, run in _loops(moved_edges, moved_cells, n_points):
@@ -153,6 +157,12 @@ def _rows_of_mesh(cells: Cells) -> list[dict[str, Any]]:
             if name == row["order"]:
                 row[loop] = seconds[name, loop] / seconds["shuffled", loop]
     return rows
+
+
+def _jumps_of_loop(table: NDArray[np.int32], n_points: int) -> int:
+    """Lines that a loop over elements waits for, which reads a state and adds to another."""
+    point_bytes = 2 * VALUES * np.dtype(np.float64).itemsize
+    return int(count_jumps(table, n_points, point_bytes))
 
 
 def processor_time(work: Callable[[], Any]) -> float:

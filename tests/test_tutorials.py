@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from pages import DOCS, steps
+from pages import DOCS, blocks, steps
 
 ROOT = Path(__file__).parents[1]
 # What each page says at its end, and what it needs besides Python.
@@ -19,6 +20,7 @@ PAGES = {
     "unchanged": ("cells", ()),
     "../solvers/c": ("peak", ("gcc", "g++", "pkg-config")),
     "../gallery": ("reuse", ()),
+    "../which-order": ("edges->cells", ()),
     "../solvers/fortran": ("edges on top", ("gcc", "gfortran", "pkg-config")),
 }
 
@@ -45,6 +47,20 @@ def test_a_tutorial_as_it_stands(page, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert said in done.stdout
+
+
+@pytest.mark.slow
+def test_the_page_on_orders_draws_the_pictures_that_it_shows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (arrays,) = blocks("which-order.md", "py")
+    exec(arrays, scope := {})
+    assert sorted(scope["ordered"].ordering["points"].new_to_old) == list(range(1500))
+    (pictures,) = blocks("which-order.md", "python")
+    subprocess.run([sys.executable, "-c", pictures], check=True)
+    page = (DOCS / "which-order.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"gallery/(order-\w+\.png)", page))
+    assert {path.name for path in tmp_path.iterdir()} == shown
+    assert all((DOCS / "gallery" / name).exists() for name in shown)
 
 
 @pytest.mark.slow
