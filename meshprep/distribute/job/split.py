@@ -14,12 +14,13 @@ from ...kernels import Int32s
 from ...kernels.parallel import at_once
 from ...loops.options import Options
 from ...partitioning.metis import has_metis
+from ...registry.partitioners import FILE
 from ..build.order import order_parts, refuse_lists
 from ..build.parts import PartBuilder
 from ..halos.ghosts import OwnedRuns, all_ghosts, executed_ghosts, numbers_here, owned_runs
 from ..halos.increments import WAYS, IncrementCost, increment_cost
 from ..owners.cuts import BY_WEIGHT, CutProblem, check_cut, owners_of_leading_set
-from ..owners.file import FILE, owners_from_file
+from ..owners.file import owners_from_file
 from ..owners.inherit import Owners, inherit
 from ..ranks import ALONE, Ranks, agreed, of_root
 from ..subject import SplitSubject, written_by
