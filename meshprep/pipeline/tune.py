@@ -102,7 +102,7 @@ def tune_plan(
     # Time all ways, and on a CPU the input's order as well.
     with named(f"loop '{loop}'"):
         tuned = tune(kernel, widened, values, backend=backend, progress=progress, **search)
-    # See how full the fastest way can make a GPU; NVRTC tells the registers, if it is there.
+    # See how full the fastest way can make a GPU; NVRTC, where it is, tells the registers.
     fits = None
     registers = None
     if backend.arch:
