@@ -40,8 +40,8 @@ class LintFinding(NamedTuple):
     what : str
         What is wrong, and what to do.
     certain : bool
-        False where only data can lead there that may never come: a ``write`` row that a
-        path leaves unset.
+        False for what may have no effect: a ``write`` row that a path leaves unset or reads
+        early, which no data may take, and an ``inc`` row that is read for something else.
     """
 
     line: int
@@ -301,7 +301,7 @@ class _PathReader:
         kept = isinstance(target, ast.Name)
         if name in self.rows and not isinstance(node, ast.AugAssign):
             kept = _adds_to(target, node.value)
-        self._expression(node.value, path, allows_inc=kept)
+        self._expression(node.value, path, allows_inc=kept, changed=name or "")
 
     def _store(
         self,
@@ -394,8 +394,10 @@ class _PathReader:
 
     # expressions
 
-    def _expression(self, node: ast.expr, path: _Path, *, allows_inc: bool = False) -> None:
-        """Look at all reads in an expression."""
+    def _expression(
+        self, node: ast.expr, path: _Path, *, allows_inc: bool = False, changed: str = ""
+    ) -> None:
+        """Look at all reads in an expression, which may be given to the row ``changed``."""
         items = [part for part in ast.walk(node) if isinstance(part, ast.Subscript)]
         of_items = {id(part.value) for part in items}
         # ``row.size`` and ``len(row)`` read no value.
@@ -417,6 +419,8 @@ class _PathReader:
                         name,
                         "reads a row that is only added to ('inc'), which may start from "
                         "zero: declare rw",
+                        # What is read may come to nothing, but not in the row itself.
+                        certain=name == changed,
                     )
         for part in ast.walk(node):
             # A row as a whole may be read and set by what it is handed to.
