@@ -31,7 +31,7 @@ def lint_kernel(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Find in a kernel's source what is against the accesses of its loop.
+    """Find in a kernel's source what is against its loop's accesses.
 
     Follows every path through its branches, without running or importing the file.
     """
