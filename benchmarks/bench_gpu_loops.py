@@ -35,9 +35,10 @@ from meshprep import Options, prepare
 from meshprep_runtime import LoopPlan, ParLoop, Plan
 from meshprep_runtime.cuda import COMMITS, CudaProgram, program
 from meshprep_runtime.cuda.arrays import DeviceBinder
-from meshprep_runtime.cuda.build import by_registers, compiled
+from meshprep_runtime.cuda.build import compiled
 from meshprep_runtime.cuda.device import Device, use
 from meshprep_runtime.cuda.executor import Launcher
+from meshprep_runtime.cuda.occupancy import by_registers
 
 BUILD = Path(__file__).parent.parent / "build" / "bench-gpu-loops"
 SAMPLES = 7

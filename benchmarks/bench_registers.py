@@ -4,7 +4,7 @@ First the instructions (PTX for sm_90) that an element's thread executes in bloc
 AoS, in all and by kind, and those that warps issue for an element. Then the registers of a thread,
 by architecture, for blocks of 256 by colour; on sm_90 also for blocks of 512, for atomics between
 blocks, and with f4 in place of f8 or f8 in place of f4. Last the most bytes that a thread spills in
-any of these.
+any of these, and the occupancy of the first on sm_90.
 
     python benchmarks/bench_registers.py [kernel [strategy]]
 
@@ -29,6 +29,7 @@ from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import LoopPlan
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, CudaProgram, program, refusal
 from meshprep_runtime.cuda.build import compile_program
+from meshprep_runtime.cuda.occupancy import occupancy
 
 QUADS = {"nx": 24, "ny": 24, "type": "quad"}
 HEXAHEDRA = {"nx": 8, "ny": 8, "nz": 8, "type": "hexahedron"}
@@ -102,7 +103,8 @@ def _row(
         found = [compile_program(step, column[:5]) for step in (one, *one.then)]
         row[column] = found[0].registers
         spilled = max(spilled, *(code.spilled for code in found))
-    return row | {"spilled": spilled}
+    fits = occupancy("sm_90", usual.threads, usual.shared_bytes, row["sm_90"])
+    return row | {"spilled": spilled, "occupancy": fits.share}
 
 
 def _in_other_float(plan: LoopPlan) -> LoopPlan:

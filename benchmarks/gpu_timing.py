@@ -11,8 +11,9 @@ from common import report
 from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import MeshprepError, MissingPackageError
 from meshprep_runtime.cuda import CudaProgram
-from meshprep_runtime.cuda.build import by_registers, compiled, resident_at_most
+from meshprep_runtime.cuda.build import compiled
 from meshprep_runtime.cuda.device import Device, current, import_cupy
+from meshprep_runtime.cuda.occupancy import by_registers, resident_at_most
 
 SAMPLE_SECONDS = 0.002
 

@@ -216,7 +216,7 @@ def split(
     *,
     output: str | Path | None = None,
     cut: str | None = None,
-    shares: Sequence[float] = (),
+    shares: Sequence[float] | str = (),
     increments: str = "auto",
     fields: bool = False,
     overwrite: bool = False,
@@ -242,8 +242,10 @@ def split(
     cut : str, optional
         Who owns what: ``annealed``, ``metis``, ``refined``, ``rcb``, ``curve``, or
         ``file:PARTS`` with the part of each element.
-    shares : sequence of float
+    shares : sequence of float or str
         What each part owns relative to the others; without it the same.
+        ``"auto:timings.json"`` takes the elements that each rank ran in a second, of a file
+        with ``program.timings().to_json()`` of a run on equal parts.
     increments : str
         ``"exec"``: elements at borders are executed by both parts; ``"reverse"``:
         increments are sent back; ``"auto"``: what costs less, loop by loop.
@@ -280,7 +282,11 @@ def split(
         output=Path(output),
         parts=numbers,
         requests=_as_requests(loops),
-        how=SplitOptions(cut=cut, weights=tuple(shares), increments=increments),
+        how=SplitOptions(
+            cut=cut,
+            weights=shares if isinstance(shares, str) else tuple(shares),
+            increments=increments,
+        ),
         options=(options or Options()).for_names(chosen),
         overwrite=overwrite,
         fields=fields,

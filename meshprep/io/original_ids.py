@@ -1,8 +1,10 @@
-"""Files of element numbers: original numbers and owners, one a line or as NumPy array."""
+"""Files of element numbers: original numbers, owners, blocks; as text, .npy or HDF5."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,7 @@ from meshprep_runtime.types.ordering import Ordering
 from .. import io
 from ..mesh import Dat, Mesh
 from .format import Format
+from .guard import guarded
 from .op2.layout import ORIGINAL_ID
 
 
@@ -83,13 +86,21 @@ def check_vector(path: Path) -> None:
         )
 
 
-def read_vector(path: Path) -> NDArray[np.integer]:
-    """Read numbers from ``.npy`` of any shape, or from text separated by white space.
+# Files of HDF5, and those followed by the name of a dataset.
+_HDF5 = re.compile(r"(.+\.(?:h5|hdf5|hdf))(?::(.+))?", re.IGNORECASE)
 
-    Raises MeshprepError, which begins with the path, for files that cannot be read or hold
-    others.
+
+def read_vector(path: Path) -> NDArray[np.integer]:
+    """Read numbers from ``.npy`` of any shape, HDF5, or text separated by white space.
+
+    Of HDF5 the only dataset of whole numbers is taken, or the one that is named behind a
+    colon, as in ``own.h5:part_4``; one of a single column is a row. Raises MeshprepError,
+    which begins with the path, for files that cannot be read or hold others.
     """
+    hdf5 = _HDF5.fullmatch(str(path))
     try:
+        if hdf5:
+            return _read_dataset(Path(hdf5[1]), hdf5[2])
         check_input(path)
         if path.suffix.lower() == ".npy":
             values = np.load(path, allow_pickle=False)
@@ -104,6 +115,33 @@ def read_vector(path: Path) -> NDArray[np.integer]:
         ) from None
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
         raise MeshprepError(f"{path}: must hold whole numbers, one for each element")
+    return values
+
+
+def _read_dataset(path: Path, name: str | None) -> NDArray[np.integer]:
+    """The whole numbers of a dataset of an HDF5 file: the named one, or the only one."""
+    check_input(path)
+    with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
+        datasets: dict[str, h5py.Dataset] = {}
+
+        def note_whole_numbers(place: str, item: h5py.Dataset | h5py.Group) -> None:
+            if isinstance(item, h5py.Dataset) and item.dtype.kind in "iu":
+                datasets[place] = item
+
+        file.visititems(note_whole_numbers)
+        if name is None and len(datasets) != 1:
+            raise MeshprepError(
+                f"holds {len(datasets)} datasets of whole numbers ({', '.join(datasets)}): "
+                "name one, as in FILE.h5:NAME"
+            )
+        chosen = next(iter(datasets)) if name is None else name.strip("/")
+        if chosen not in datasets:
+            raise MeshprepError(
+                f"has no dataset '{chosen}' of whole numbers: use {', '.join(datasets)}"
+            )
+        values: NDArray[np.integer] = datasets[chosen][()]
+    if values.ndim == 2 and values.shape[1] == 1:
+        return values[:, 0]
     return values
 
 

@@ -8,13 +8,18 @@ default are the field's.
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
+from pathlib import Path
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from meshprep_runtime.errors import MeshprepError, check_choice, check_integer, check_number
 
 from ..registry.orders import ORDERS
-from ..registry.partitioners import PARTITIONERS
+from ..registry.partitioners import FILE, GIVEN, PARTITIONERS, is_given
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # The default block size of each target: elements.
 TARGETS = {"gpu": 256, "cpu": 2048}
@@ -40,6 +45,32 @@ class OptionRow:
     least: float | None = None  # the smallest number allowed
 
 
+@dataclass(frozen=True, eq=False)
+class GivenBlocks:
+    """Blocks from outside: the number of each element's block, in the order of the mesh."""
+
+    # (n,), at least 0; not every number need be in use.
+    number: "NDArray[np.integer]"
+    source: str = "partition"  # how messages speak of it
+
+    def __post_init__(self) -> None:
+        import numpy as np
+
+        number = np.asarray(self.number)
+        if number.ndim != 1 or number.dtype.kind not in "iu":
+            raise MeshprepError(
+                f"{self.source} has shape {number.shape} and dtype {number.dtype}, "
+                "must be a row of whole numbers: the block of each element"
+            )
+        if number.size and number.min() < 0:
+            element = int(number.argmin())
+            raise MeshprepError(
+                f"{self.source}: element {element} is in block {number[element]}: "
+                "number blocks from 0"
+            )
+        object.__setattr__(self, "number", number)
+
+
 def _option(
     default: Any,
     flag: str,
@@ -60,13 +91,18 @@ class Options:
         Locality order: a name in ``reorder.METHODS``, or ``auto`` for the best of them.
     order_time : float
         Seconds after which ``auto`` begins no further method.
-    partition : str or None
+    partition : str, array or None
         A name in ``partition.PARTITIONERS``; None takes the target's: ``blocks`` for the
         GPU, ``contiguous`` for the CPU and where the loop's set has its order already.
+        Blocks from outside are ``"file:BLOCKS"`` or an array (n,) of whole numbers: the
+        number of the block of each element of the loop's set, in the order of the mesh.
         Named for a loop over such a set, or for a mesh that keeps its order, it gives
         blocks that list their elements.
     partition_options : mapping
         Options of the partitioner, by name; the next two go before them.
+    repair : bool
+        Move elements out of given blocks that are over the block size, and join blocks of
+        less than a quarter of it with their neighbours; without it the former are refused.
     effort : str or None
         How long to search: ``"fast"``, ``"default"``, ``"strong"``, or a multiple of the
         default; for the CPU, whose blocks are runs, there is no search unless ``partition``
@@ -119,15 +155,20 @@ class Options:
         commands=ORDERING,
         least=0,
     )
-    partition: str | None = _option(
+    partition: str | GivenBlocks | None = field(
         default=None,
-        flag="--partition",
-        help=f"How loops are cut into blocks: {', '.join(PARTITIONERS.built_in)}; "
-        "default: blocks for the GPU, "
-        "contiguous for the CPU.",
-        commands=CUTTING,
-        in_loops=True,
-        choices=PARTITIONERS,
+        metadata={
+            "row": OptionRow(
+                flag="--partition",
+                help="How loops are cut into blocks: "
+                f"{', '.join(PARTITIONERS.built_in)}, or file:BLOCKS, the block of each "
+                "element (.npy, .h5, text); default: blocks for the GPU, contiguous for "
+                "the CPU.",
+                commands=CUTTING,
+                in_loops=True,
+                choices=PARTITIONERS,
+            )
+        },
     )
     partition_options: Mapping[str, Any] = field(
         default_factory=dict,
@@ -138,6 +179,14 @@ class Options:
                 CUTTING,
             )
         },
+    )
+    repair: bool = _option(
+        default=False,
+        flag="--repair",
+        help="Of file:BLOCKS: move elements out of blocks that are too large, "
+        "and join slivers.",
+        commands=("reorder", "plan"),
+        in_loops=True,
     )
     effort: str | None = _option(
         default=None,
@@ -213,6 +262,12 @@ class Options:
             raise MeshprepError(
                 f"partition_options is {self.partition_options!r}, must be a dict"
             )
+        # Blocks that are given are no choice of a table.
+        from_outside = not isinstance(self.partition, str | None)
+        if not isinstance(self.partition, str | GivenBlocks | None):
+            object.__setattr__(self, "partition", GivenBlocks(self.partition))
+        if isinstance(self.partition, str):
+            from_outside = self.partition.startswith(FILE)
         # Check each value by its row of the table and by its type.
         for option in _FIELDS:
             name = option.name
@@ -222,7 +277,7 @@ class Options:
             kinds = get_args(option.type) or (option.type,)
             if value is None and NoneType in kinds:
                 continue
-            if row.choices is not None:
+            if row.choices is not None and not (name == "partition" and from_outside):
                 what = "partitioner" if name == "partition" else name
                 check_choice(what, value, row.choices)
             if bool in kinds and not isinstance(value, bool):
@@ -241,8 +296,17 @@ class Options:
 
     @property
     def partitioner(self) -> str:
-        """How a loop that leads is cut: as asked, or the target's."""
-        return self.partition or {"gpu": "blocks", "cpu": "contiguous"}[self.target]
+        """How a loop that leads is cut: as asked, or the target's.
+
+        Of blocks in a file it is the name of the file without its folder.
+        """
+        if self.partition is None:
+            return {"gpu": "blocks", "cpu": "contiguous"}[self.target]
+        if not isinstance(self.partition, str):
+            return GIVEN
+        if self.partition.startswith(FILE):
+            return f"{FILE}{Path(self.partition.removeprefix(FILE)).name}"
+        return self.partition
 
     @property
     def given_to_partitioner(self) -> dict[str, Any]:
@@ -253,6 +317,8 @@ class Options:
             value = getattr(self, name)
             if row.of_partitioner and value is not None and (searches or not row.of_search):
                 values[name] = value
+        if is_given(self.partitioner):
+            values["repair"] = self.repair
         return values
 
     def effective(self) -> dict[str, Any]:
@@ -265,6 +331,9 @@ class Options:
         """
         values = asdict(self) | {"block_size": self.block_elements}
         values["partition_options"] = self.given_to_partitioner
+        del values["repair"]
+        if isinstance(self.partition, GivenBlocks):
+            values["partition"] = GIVEN
         for name, row in table():
             if row.of_partitioner:
                 del values[name]

@@ -242,6 +242,32 @@ def resolve(requests: Iterable[LoopRequest], mesh: Mesh) -> list[LoopSpec]:
     return [*specs.values()]
 
 
+def loop_of_kernel(request: LoopRequest, parameters: int) -> Loop:
+    """A loop without a mesh, for a kernel with so many parameters.
+
+    Maps without ``index`` all get the number of columns with which the loop has as many
+    rows as the kernel has parameters; where there is none, a single one. Raises
+    MeshprepError for arguments that cannot be.
+    """
+    values = {key: v for key, v in request.values.items() if key not in _OPTIONS}
+    args = [_with_index(arg, None, request.where) for arg in values["args"]]
+    whole = [
+        isinstance(arg, dict) and "map" in arg and "index" not in arg
+        for arg in values["args"]
+    ]
+    one_column = loop_from_dict(request.name, values | {"args": args}, request.where)
+    rows = sum(len(arg.kernel_columns) for arg in one_column.args)
+    missing = parameters - rows
+    if not any(whole) or missing <= 0 or missing % sum(whole):
+        return one_column
+    columns = [*range(1 + missing // sum(whole))]
+    args = [
+        arg | {"index": columns} if is_whole else arg
+        for arg, is_whole in zip(args, whole, strict=True)
+    ]
+    return loop_from_dict(request.name, values | {"args": args}, request.where)
+
+
 def _check_index(arg: Arg, mesh: Mesh) -> None:
     """Raise MeshprepError for a column that the map of an argument has not."""
     if arg.map is None:

@@ -34,6 +34,8 @@ class BlockProblem:
     # (n, d): centroids of the elements, finite; None where the mesh has no coordinates.
     coordinates: NDArray[np.float64] | None = None
     seed: int = 0  # from 0 to 2^31-1; the same seed gives the same blocks
+    # (n,): the number of each element's block, where blocks are given; at least 0.
+    given: NDArray[np.integer] | None = None
     # Called during a long search with the share that is done, from 0 to 1.
     progress: Callable[[float], None] = lambda share: None
 

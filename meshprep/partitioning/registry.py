@@ -21,7 +21,9 @@ from ..registry.entries import (
     named_errors,
 )
 from ..registry.partitioners import PARTITIONERS as NAMES
+from ..registry.partitioners import is_given
 from .blocks_of import BlockProblem, Blocks
+from .given import TAKEN
 from .options import Option, Partitioner, effective
 
 
@@ -111,6 +113,13 @@ PARTITIONERS: LoadedEntries[Partitioner] = LoadedEntries(
     from_entry=_partitioner_of_entry,
     from_package=_partitioner_of_package,
 )
+
+
+def partitioner_named(name: str) -> Partitioner:
+    """The partitioner of a name, which may stand for blocks that are given."""
+    if is_given(name):
+        return TAKEN
+    return PARTITIONERS[name]
 
 
 def partition(

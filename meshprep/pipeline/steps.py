@@ -45,7 +45,8 @@ from ..mesh import Mesh
 from ..mesh.model import UPPER_TRIANGULAR
 from ..metrics import measures
 from ..ordering import FOLLOW, propagate
-from ..staging.blocks import colour_and_stage, cut, wants_lists
+from ..registry.partitioners import is_given
+from ..staging.blocks import colour_and_stage, cut, given_blocks, wants_lists
 from ..staging.build_variant import baseline, input_baselines
 from ..staging.matrices import build_matrices, input_reach
 from ..staging.numbering import Groups, Numbering
@@ -221,6 +222,7 @@ def order(
     with _stage("locality", seconds, progress):
         # Find the order; most of it takes one core, and the input's figures the others.
         chosen = [(spec.loop, options.for_names(spec.options)) for spec in specs]
+        _refuse_blocks_that_do_not_fit(full, chosen)
         block_sizes = [of_loop.block_elements for _, of_loop in chosen]
 
         def figures_of_input() -> dict[tuple[str, int], VariantMetrics | None]:
@@ -255,6 +257,15 @@ def order(
         temporary=temporary,
         baselines=baselines,
     )
+
+
+def _refuse_blocks_that_do_not_fit(
+    full: Mesh, chosen: Sequence[tuple[Loop, Options]]
+) -> None:
+    """Raise MeshprepError for blocks from outside that are not those of their loop."""
+    for loop, options in chosen:
+        if is_given(options.partitioner):
+            given_blocks(options, loop, full.size(loop.over))
 
 
 def _some_want_lists(

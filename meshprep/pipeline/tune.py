@@ -1,13 +1,15 @@
 """The fastest way to run a loop of a plan: searched, and noted in the plan."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from numpy.typing import NDArray
 
-from meshprep_runtime.cuda import DeviceFunction
+from meshprep_runtime.cuda import CudaProgram, DeviceFunction, program
+from meshprep_runtime.cuda.build import compiled
+from meshprep_runtime.cuda.occupancy import Occupancy, occupancy
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.kernel.analysis import name_of
 from meshprep_runtime.loop import ParLoop
@@ -44,6 +46,9 @@ class Tuning:
     notes: list[str]  # what could not be tried, such as block sizes, and why
     # The input order, element after element, where that was timed: on a CPU.
     before: Trial | None = None
+    # Of the fastest way, on a GPU; with its registers where the kernel could be compiled.
+    occupancy: Occupancy | None = None
+    registers: int | None = None
 
 
 def tune_plan(
@@ -97,6 +102,15 @@ def tune_plan(
     # Time all ways, and on a CPU the input's order as well.
     with named(f"loop '{loop}'"):
         tuned = tune(kernel, widened, values, backend=backend, progress=progress, **search)
+    # See how full the fastest way can make a GPU; NVRTC, where it is, tells the registers.
+    fits = None
+    registers = None
+    if backend.arch:
+        made = program_of_trial(kernel, widened, tuned.best)
+        with suppress(MeshprepError):
+            registers = compiled(made, backend.arch).registers
+        fits = occupancy(backend.arch, made.threads, made.shared_bytes, registers)
+        tuned = replace(tuned, occupancy=round(fits.share, 4))
     before = None
     if backend.machine.kind == CPU and not loop_plan.loop.matrices:
         before = _time_input_order(
@@ -116,6 +130,22 @@ def tune_plan(
         tuned=tuned,
         notes=notes,
         before=before,
+        occupancy=fits,
+        registers=registers,
+    )
+
+
+def program_of_trial(kernel: Kernel, plan: LoopPlan, trial: Trial) -> CudaProgram:
+    """The program that a trial on a GPU ran."""
+    layout = dict.fromkeys(trial.soa, "soa")
+    return program(
+        kernel,
+        plan,
+        trial.strategy,
+        variant=trial.variant or None,
+        layout=layout,
+        commit=trial.commit,
+        threads=trial.threads,
     )
 
 

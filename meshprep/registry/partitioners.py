@@ -2,6 +2,17 @@
 
 from .entries import Registry, RegistryEntry
 
+# How a choice begins that names a file: with blocks, or with the owners of a split.
+FILE = "file:"
+# What blocks are called that are given as an array.
+GIVEN = "given"
+
+
+def is_given(name: str) -> bool:
+    """Whether a name stands for blocks from outside: of a file, or of an array."""
+    return name == GIVEN or name.startswith(FILE)
+
+
 PARTITIONERS = Registry(
     kind="partitioner",
     group="meshprep.partitioners",

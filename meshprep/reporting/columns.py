@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from meshprep_runtime.cuda.occupancy import USUAL_ARCH, occupancy
+from meshprep_runtime.cuda.strategies import MOST_THREADS
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.metrics import VariantMetrics
 
@@ -61,6 +63,14 @@ def _useful(of: VariantMetrics, milliseconds: float | None) -> float | None:
     return of.useful_bytes / milliseconds / 1e6
 
 
+def _occupancy(v: ShownMetrics) -> float | None:
+    """By the staged bytes of the largest block; None for blocks that no GPU runs."""
+    if v.target != "gpu" or v.staged_bytes.max is None or v.block_size > MOST_THREADS:
+        return None
+    staged = occupancy(USUAL_ARCH, v.block_size, int(v.staged_bytes.max))
+    return staged.share
+
+
 FIGURES = (
     ReportRow("reuse factor", lambda v: v.reuse, +1),
     ReportRow("accesses", lambda v: v.accesses),
@@ -71,6 +81,7 @@ FIGURES = (
     ReportRow("elements a block, largest", lambda v: v.block_elements.max),
     ReportRow("staged bytes a block, mean", lambda v: v.staged_bytes.mean),
     ReportRow("staged bytes a block, largest", lambda v: v.staged_bytes.max, -1),
+    ReportRow("occupancy by staged bytes (sm_90)", _occupancy, +1),
     ReportRow("128-byte lines a block (AoS)", lambda v: v.aos.lines.mean),
     ReportRow("128-byte lines a block (SoA)", lambda v: v.soa.lines.mean),
     ReportRow("32-byte sectors a block (AoS)", lambda v: v.aos.sectors.mean),

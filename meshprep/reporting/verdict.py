@@ -158,6 +158,8 @@ def tuned(plan: LoopPlan) -> str:
         text = (
             f"tuned for {result.machine}: {way}, {1e3 * result.best.seconds:.3g} ms a call"
         )
+        if result.occupancy is not None:
+            text += f", occupancy {result.occupancy:.2f}"
         if result.equals:
             text += f", {len(result.equals)} others as fast within the noise"
         texts.append(text)

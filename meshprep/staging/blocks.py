@@ -3,17 +3,20 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Variant
 from meshprep_runtime.types.loops import Loop
 from meshprep_runtime.types.maps import Int32s, Int64s, offsets_of, rows_of_entries
 
 from ..colouring import ThreadColours, colour_threads, sort_by_colour
+from ..io.original_ids import read_vector
 from ..kernels.parallel import take
-from ..loops.options import Options
+from ..loops.options import GivenBlocks, Options
 from ..loops.reach import (
     indirect_dats,
     joined_tables,
@@ -27,6 +30,8 @@ from ..mesh.incidence import stack
 from ..ordering import group_points
 from ..partitioning import PARTITIONERS, BlockProblem, Blocks, blocks_of, loads
 from ..partitioning.options import effective
+from ..partitioning.registry import partitioner_named
+from ..registry.partitioners import FILE, is_given
 from .build_variant import build_variant
 from .numbering import Numbering
 
@@ -158,16 +163,34 @@ def _cut_one_way(
         progress=progress,
         leaves=way.leaves,
     ):
-        parts.append(PARTITIONERS[name].function(problem, option_values))
+        parts.append(partitioner_named(name).function(problem, option_values))
     return _blocks_side_by_side(parts)
+
+
+def given_blocks(options: Options, loop: Loop, size: int) -> GivenBlocks:
+    """The blocks from outside that options name for a loop over ``size`` elements.
+
+    Raises MeshprepError for files that cannot be read, and numbers that do not fit.
+    """
+    blocks = options.partition
+    if isinstance(blocks, str):
+        path = Path(blocks.removeprefix(FILE))
+        blocks = GivenBlocks(read_vector(path), str(path))
+    assert isinstance(blocks, GivenBlocks)
+    if blocks.number.size != size:
+        raise MeshprepError(
+            f"{blocks.source} has {blocks.number.size} numbers, but loop '{loop.name}' "
+            f"runs over {size} {loop.over}: give the block of each, or name the loop that "
+            "it is for, by --loop or in a table [loop.NAME]"
+        )
+    return blocks
 
 
 def check_partitioner(options: Options) -> None:
     """Raise MeshprepError for options that the partitioner does not have or accept."""
     name = options.partitioner
-    effective(
-        PARTITIONERS[name].options, options.given_to_partitioner, f"partitioner '{name}'"
-    )
+    known = partitioner_named(name).options
+    effective(known, options.given_to_partitioner, f"partitioner '{name}'")
 
 
 def wants_lists(numbering: Numbering, spec: LoopSpec, options: Options) -> bool:
@@ -242,6 +265,13 @@ def _problems_of_parts(
     if coordinates is not None:
         coordinates = take(coordinates, numbering.ordering(loop.over).new_to_old)
 
+    # Blocks that are given have the order of the mesh: bring them into the present one.
+    block_of_element = None
+    if is_given(name):
+        in_mesh = given_blocks(options, loop, mesh.size(loop.over))
+        element_now = numbering.ordering(loop.over).new_to_old
+        block_of_element = in_mesh.number[element_now]
+
     # Part by part of the set, whose rows begin at ``base``, and in it piece by piece.
     base = 0
     for leaf in numbering.leaves(loop.over):
@@ -257,7 +287,7 @@ def _problems_of_parts(
             values = options_of_runs
             if leaf in leaves and cut_by == name:
                 values = options_named
-            known = PARTITIONERS[cut_by].options
+            known = partitioner_named(cut_by).options
             values = effective(known, values, f"partitioner '{cut_by}'")
             rows = slice(base + piece.start, base + piece.stop)
             problem = BlockProblem(
@@ -267,6 +297,7 @@ def _problems_of_parts(
                 point_bytes=weight,
                 coordinates=None if coordinates is None else coordinates[rows],
                 seed=options.seed,
+                given=None if block_of_element is None else block_of_element[rows],
                 progress=progress,
             )
             if len(pieces) > 1:
@@ -299,8 +330,9 @@ def _cut_together(
 
     A block is a range of the new order, and groups stay together in it. So a partitioner
     cuts each group of at least a block on its own. Smaller groups, one after the other, are
-    cut into runs, which may hold several groups. Runs of the order need no cut between
-    groups, unless elements move inside blocks, by colour.
+    cut into runs, which may hold several groups; blocks that are given end with each group.
+    Runs of the order need no cut between groups, unless elements move inside blocks, by
+    colour.
     """
     # Without groups, or where elements keep their order, there is nothing to keep apart.
     everything = [(name, slice(0, numbering.mesh.size(leaf)))]
@@ -311,7 +343,7 @@ def _cut_together(
         return everything
     # Go through the groups, which stand one after the other.
     smallest_cut_alone = options.block_elements
-    if options.sort_by_colour:
+    if options.sort_by_colour or is_given(name):
         smallest_cut_alone = 1
     pieces: list[tuple[str, slice]] = []
     ends_of_groups = offsets_of(np.bincount(group))

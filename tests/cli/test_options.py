@@ -82,6 +82,7 @@ def test_quiet_may_stand_before_the_command(cli, tmp_path):
 OTHERS = {
     "method": "rcm",
     "order_time": 1.0,
+    "repair": True,
     "effort": "fast",
     "staged_bytes": 9000,
     "block_size": 64,
@@ -114,6 +115,7 @@ def test_effort_has_no_meaning_for_runs_but_for_a_partitioner_that_is_named(cli,
 def test_loops_may_set_the_rows_that_say_so(tmp_path):
     assert loop_options() == {
         "partition": str,
+        "repair": bool,
         "effort": str,
         "block_size": int,
         "target": str,
@@ -122,7 +124,7 @@ def test_loops_may_set_the_rows_that_say_so(tmp_path):
     path = tmp_path / "loops.toml"
     arg = 'args = [{ dat = "q", map = "edges->cells", access = "inc" }]'
     own = 'block_size = 64\npartition = "metis"\neffort = "fast"\ntarget = "cpu"'
-    own += "\nown_blocks = true"
+    own += "\nown_blocks = true\nrepair = true"
     path.write_text(f'[loop.a]\nover = "edges"\n{own}\n{arg}\n')
     (request,) = read_requests(path)
     chosen = Options(seed=3).for_names({k: request.values[k] for k in loop_options()})
@@ -131,6 +133,7 @@ def test_loops_may_set_the_rows_that_say_so(tmp_path):
     )  # fmt: skip
     assert chosen.given_to_partitioner == {"effort": "fast"}
     assert chosen.own_blocks
+    assert chosen.repair
     path.write_text(f'[loop.a]\nover = "edges"\nseed = 3\n{arg}\n')
     with pytest.raises(
         MeshprepError, match="unknown key 'seed': use over, args, partition"

@@ -1,5 +1,6 @@
 """What a split is asked for: owners from a file, weights, and what it refuses."""
 
+import h5py
 import numpy as np
 import pytest
 from parts_by_hand import mesh_subject
@@ -84,3 +85,23 @@ def test_parts_of_another_set_than_the_leading_one(tmp_path):
     path.write_text("0 1\n")
     with pytest.raises(MeshprepError, match=r"another set \(cells 60"):
         split(subject, 3, SplitOptions(f"file:{path}"), Options())
+
+
+def test_parts_have_blocks_of_their_own():
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=60)
+    given = Options(partition=np.zeros(subject.sizes["edges"], int))
+    with pytest.raises(MeshprepError, match="parts have blocks of their own"):
+        split(subject, 2, SplitOptions("rcb"), given)
+
+
+def test_parts_from_hdf5(tmp_path):
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=60)
+    own = np.arange(subject.sizes["cells"]) % 3
+    with h5py.File(tmp_path / "own.h5", "w") as file:
+        file["part_2"] = (own[:, None] > 0).astype("i4")
+        file["part_3"] = own[:, None].astype("i4")
+    cut = SplitOptions(f"file:{tmp_path / 'own.h5'}:part_3")
+    made = split(subject, 3, cut, Options()).builder
+    for p in range(3):
+        found = sorted(made.build(p).sets["cells"].original)
+        assert found == np.flatnonzero(own == p).tolist()

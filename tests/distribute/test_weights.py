@@ -11,6 +11,7 @@ from meshprep import io
 from meshprep.distribute.job.run import SplitJob, run
 from meshprep.distribute.job.split import SplitOptions
 from meshprep.distribute.owners.fill import filled
+from meshprep.distribute.owners.timed_shares import elements_a_second
 from meshprep.distribute.ranks import ALONE
 from meshprep.distribute.subject import subject_of_mesh
 from meshprep.loops.request_maps import plan_request_maps
@@ -181,3 +182,28 @@ def test_a_cut_that_counts_vertices_says_so(tmp_path):
         "choose annealed or metis for that"
     )
     assert SplitOptions("annealed").notes_on(subject) == []
+
+
+def times_of(seconds, owned):
+    """What a program writes of a loop on ranks that computed and owned so much."""
+    loop = {}
+    for rank, (core, n) in enumerate(zip(seconds, owned, strict=True)):
+        classes = {"boundary": core, "exec": 0.0, "other": 0.0, "wait": 9.0}
+        loop[str(rank)] = {"core": core, "elements": {"core": n, "exec": 5}} | classes
+    return loop
+
+
+@settings(deadline=None, max_examples=effort.examples(60))
+@given(
+    st.lists(st.tuples(st.floats(0.1, 9), st.integers(10, 10**6)), min_size=1, max_size=12)
+)
+def test_ranks_with_shares_by_their_times_end_together(found):
+    """The time of a rank is that of an element times what it owns, which is then the same."""
+    seconds_of_element, owned = map(np.array, zip(*found, strict=True))
+    seconds = seconds_of_element * owned
+    shares = elements_a_second(
+        {"a": times_of(seconds / 4, owned), "b": times_of(seconds / 4, owned)}
+    )
+    ends = seconds_of_element * np.array(shares)
+    np.testing.assert_allclose(ends, ends[0], rtol=1e-12)
+    np.testing.assert_allclose(shares, 2 / seconds_of_element)

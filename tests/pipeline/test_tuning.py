@@ -12,10 +12,18 @@ from meshprep.io.generate import generate
 from meshprep.pipeline import tune as tuning
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.pipeline.tune import loop_of, tune_plan
+from meshprep.reporting.columns import FIGURES, columns_of
 from meshprep.staging.recut import _joined_or_split, recut, with_loop, with_sizes
 from meshprep.topology import derive
+from meshprep_cli.commands.tune import _show_tuning
+from meshprep_cuda_check.emulated import EmulatedDevice
+from meshprep_runtime.cuda import DeviceFunction, program
+from meshprep_runtime.cuda.build import Compiled
+from meshprep_runtime.cuda.device import use
+from meshprep_runtime.cuda.occupancy import occupancy
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.tuned import CPU
+from meshprep_runtime.tuning.machines import on_gpu
 from meshprep_runtime.tuning.tune import tune
 
 
@@ -187,3 +195,52 @@ def test_which_loop_is_meant(prepared):
         loop_of(prepared, value_kernel, None)
     with pytest.raises(MeshprepError, match="has no loop 'flux'"):
         loop_of(prepared, None, "flux")
+
+
+ADD_IN_C = DeviceFunction(
+    "add", "__device__ void add(double* a, double* b) { a[0] += 1.0; b[0] += 2.0; }"
+)
+
+
+@pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize("registers", [None, 100])
+def test_on_a_gpu_the_occupancy_is_told(prepared, monkeypatch, capsys, tmp_path, registers):
+    """With the registers of the compiled kernel, or by what it stages without a compiler."""
+
+    def compile_nothing(made, arch):
+        if registers is None:
+            raise MeshprepError("there is no NVRTC")
+        return Compiled(b"", registers, 0)
+
+    monkeypatch.setattr(tuning, "compiled", compile_nothing)
+    device = EmulatedDevice()
+    backend = on_gpu(
+        device, device.array, lambda array, values: array.set(values), device.synchronize
+    )
+    with use(device):
+        done = tune_plan(
+            prepared,
+            "edges->cells",
+            ADD_IN_C,
+            device=backend,
+            block_sizes=[],
+            strategies=["hierarchical"],
+            layouts=["aos"],
+            runs=1,
+        )
+    made = program(ADD_IN_C, prepared["edges->cells"], "hierarchical")
+    threads = done.tuned.best.threads or made.threads
+    expected = occupancy("sm_90", threads, made.shared_bytes, registers)
+    assert done.occupancy == expected
+    assert done.tuned.occupancy == round(expected.share, 4)
+    _show_tuning(done, tmp_path / "a.plan.h5", dry_run=True)
+    out = capsys.readouterr().out
+    counted = "staged bytes alone" if registers is None else "100 registers a thread"
+    blocks = f"{expected.blocks} blocks on a multiprocessor, by {counted}"
+    assert f"occupancy {expected.share:.2f}: {blocks}, limited by " in out
+    # A report says it again, and what the staged bytes alone allow.
+    column = columns_of({"": done.plan}, {})[0]
+    assert f"occupancy {expected.share:.2f}" in column.verdict
+    (row,) = [row for row in FIGURES if row.label.startswith("occupancy")]
+    staged = int(column.after.staged_bytes.max)
+    assert row.find(column.after) == occupancy("sm_90", 64, staged).share

@@ -11,6 +11,7 @@ from .apply import reorder_fields
 from .check import check_plan
 from .generate import generate_mesh
 from .info import describe_file
+from .lint import lint_kernel
 from .loops import print_loops
 from .plan import plan_mesh
 from .reorder import reorder_mesh
@@ -36,6 +37,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "split": split_mesh,
     "loops": print_loops,
     "check": check_plan,
+    "lint": lint_kernel,
     "report": report_plans,
     "sweep": sweep_plans,
     "tune": tune_loop,

@@ -37,7 +37,8 @@ class Splitting:
         str | None,
         typer.Option(
             "--weights",
-            help="Share of each part relative to the others, such as 1,1,3.7.",
+            help="Share of each part relative to the others, such as 1,1,3.7; or "
+            "auto:TIMINGS.json, by the times that a program wrote of a run on equal parts.",
         ),
     ] = None
     increments: Annotated[
@@ -82,10 +83,12 @@ class Splitting:
         return tuple(_numbers_of(int, "--parts", self.parts))
 
     @property
-    def shares(self) -> tuple[float, ...]:
-        """The weights; empty for equal parts."""
+    def shares(self) -> tuple[float, ...] | str:
+        """The weights, or the file of times; empty for equal parts."""
         if self.weights is None:
             return ()
+        if self.weights.startswith("auto:"):
+            return self.weights
         return tuple(_numbers_of(float, "--weights", self.weights))
 
 

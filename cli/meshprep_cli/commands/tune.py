@@ -180,6 +180,8 @@ def _show_tuning(done: Tuning, plan: Path, dry_run: bool) -> None:
         console.show(f"and {len(tuned.trials) - SHOWN} slower ones")
     console.show("")
     console.show(f"fastest: {_way(best)}")
+    if done.occupancy is not None:
+        console.show(_occupancy_text(done))
     # Say how sure the choice is: another run may choose one of the equals.
     if tuned.equals:
         equals = [_way(trial) for trial in tuned.equals[:SHOWN]]
@@ -209,6 +211,19 @@ def _show_tuning(done: Tuning, plan: Path, dry_run: bool) -> None:
         console.show(f"not tried: {note}")
     if not dry_run:
         console.show(f"written into {plan.name}: strategy 'auto' runs it on that machine")
+
+
+def _occupancy_text(done: Tuning) -> str:
+    """How full the fastest way can make a GPU, and what keeps it from more."""
+    assert done.occupancy is not None
+    counted = "staged bytes alone"
+    if done.registers is not None:
+        counted = f"{done.registers} registers a thread"
+    blocks = f"{done.occupancy.blocks} blocks on a multiprocessor"
+    return (
+        f"occupancy {done.occupancy.share:.2f}: {blocks}, by {counted}, limited by "
+        f"{' and '.join(done.occupancy.limits)}"
+    )
 
 
 def _way(trial: Trial) -> str:

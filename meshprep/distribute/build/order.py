@@ -15,6 +15,7 @@ from ...loops.options import Options
 from ...mesh import Dat, ElementSet, Mesh
 from ...mesh.geometry import CENTROID
 from ...ordering import FOLLOW, propagate
+from ...registry.partitioners import is_given
 from ...staging.blocks import cut
 from ...staging.numbering import Numbering
 from ...staging.order import order_for_locality
@@ -191,6 +192,12 @@ def refuse_lists(subject: SplitSubject, options: Options) -> None:
             "blocks of parts stage copies besides what they are cut by: "
             "leave staged_bytes out, and take smaller blocks"
         )
+    for spec in subject.specs:
+        if is_given(options.for_names(spec.options).partitioner):
+            raise MeshprepError(
+                "blocks from outside are of the whole mesh, and parts have blocks of their "
+                "own: give them to reorder or plan"
+            )
     if options.sort_by_colour:
         raise MeshprepError(
             "blocks of parts are not sorted by colour: leave sort_by_colour out"

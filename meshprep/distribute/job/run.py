@@ -36,9 +36,9 @@ from ...loops.options import Options
 from ...loops.request_maps import notes_of, plan_request_maps
 from ...loops.requests import LoopRequest
 from ...mesh import Mesh
+from ...registry.partitioners import FILE
 from ..build.figures import batch_figures, split_figures
 from ..build.order import with_kept_blocks
-from ..owners.file import FILE
 from ..ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
 from ..slices.read import subject_of_slices
 from ..subject import SplitSubject, subject_of_mesh, subject_of_plan

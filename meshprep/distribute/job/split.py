@@ -14,13 +14,15 @@ from ...kernels import Int32s
 from ...kernels.parallel import at_once
 from ...loops.options import Options
 from ...partitioning.metis import has_metis
+from ...registry.partitioners import FILE
 from ..build.order import order_parts, refuse_lists
 from ..build.parts import PartBuilder
 from ..halos.ghosts import OwnedRuns, all_ghosts, executed_ghosts, numbers_here, owned_runs
 from ..halos.increments import WAYS, IncrementCost, increment_cost
 from ..owners.cuts import BY_WEIGHT, CutProblem, check_cut, owners_of_leading_set
-from ..owners.file import FILE, owners_from_file
+from ..owners.file import owners_from_file
 from ..owners.inherit import Owners, inherit
+from ..owners.timed_shares import AUTO, shares_by_times
 from ..ranks import ALONE, Ranks, agreed, of_root
 from ..subject import SplitSubject, written_by
 
@@ -34,14 +36,19 @@ class SplitOptions:
     # takes ``refined`` for slices, ``metis``, the fastest, for files of parts if it is
     # installed, else ``annealed``.
     cut: str | None = None
-    # What each part shall own relative to the others; empty for equal parts.
-    weights: tuple[float, ...] = ()
+    # What each part shall own relative to the others; empty for equal parts, and
+    # ``auto:TIMINGS`` for the file of times of a run on equal parts.
+    weights: tuple[float, ...] | str = ()
     # ``"exec"``: elements that write what a part owns are executed there, too;
     # ``"reverse"``: increments are sent back; ``"auto"``: what costs less, loop by loop.
     increments: str = "auto"
 
     def __post_init__(self) -> None:
         check_choice("increments", self.increments, WAYS)
+        if isinstance(self.weights, str) and not self.weights.startswith(AUTO):
+            raise MeshprepError(
+                f"weights '{self.weights}' must be numbers, or {AUTO}TIMINGS.json"
+            )
         if self.cut is not None:
             check_cut(self.cut)
             if self.cut.startswith(FILE) and self.weights:
@@ -81,7 +88,10 @@ class SplitOptions:
         """The share of each part; raises MeshprepError for weights that do not fit."""
         if not self.weights:
             return np.full(parts, 1 / parts)
-        weights = np.asarray(self.weights, np.float64)
+        given = self.weights
+        if isinstance(given, str):
+            given = shares_by_times(Path(given.removeprefix(AUTO)), parts)
+        weights = np.asarray(given, np.float64)
         if weights.size != parts:
             raise MeshprepError(
                 f"there are {weights.size} weights for {parts} parts: give as many"

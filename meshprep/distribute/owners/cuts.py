@@ -15,9 +15,9 @@ from meshprep_runtime.types.maps import Float64s, SetMap
 from ...kernels import Int32s
 from ...mesh.incidence import point_graph, transpose
 from ...partitioning.metis import kway, require_metis
+from ...registry.partitioners import FILE
 from ..ranks import ALONE
 from ..subject import SplitSubject
-from .file import FILE
 from .fill import filled
 from .inherit import runs
 from .refine import MOST_ROWS

@@ -10,9 +10,6 @@ from ...io.original_ids import read_vector
 from ...kernels import Int32s
 from ..subject import SplitSubject
 
-# How a cut begins that names a file.
-FILE = "file:"
-
 
 def owners_from_file(subject: SplitSubject, parts: int, path: Path) -> tuple[str, Int32s]:
     """A set, and the part of each of its elements.

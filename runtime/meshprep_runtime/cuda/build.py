@@ -18,6 +18,7 @@ from ..errors import MeshprepError, MissingPackageError
 from ..kernel.analysis import reach, stable
 from ..kernel.cache import folder as loops_folder
 from ..kernel.cache import write_whole
+from .occupancy import by_registers, most_registers, resident_at_most
 from .programs import CudaProgram
 
 OPTIONS = ("--std=c++17",)
@@ -224,47 +225,6 @@ def _nvrtc() -> Any:
             "compiling CUDA text needs NVRTC: pip install 'meshprep-runtime[check]'"
         ) from error
     return nvrtc
-
-
-# Registers of a multiprocessor.
-REGISTERS = 65536
-# A thread takes a multiple of so many registers, and a block of so many threads.
-REGISTER_UNIT = 8
-WARP_UNIT = 32
-# Threads, blocks and KB of shared memory of a multiprocessor, by compute capability: from
-# NVIDIA's CUDA C++ Programming Guide.
-LIMITS = {
-    60: (2048, 32, 64),
-    70: (2048, 32, 96),
-    75: (1024, 16, 64),
-    80: (2048, 32, 164),
-    86: (1536, 16, 100),
-    89: (1536, 24, 100),
-    120: (1536, 24, 100),
-}
-# The same for other devices.
-LATER = (2048, 32, 228)
-# Bytes of shared memory that the system takes for each block, from 8.0 on.
-RESERVED = 1024
-
-
-def by_registers(registers: int, threads: int) -> int:
-    """The number of blocks on a multiprocessor that its registers allow."""
-    per_thread = -(-registers // REGISTER_UNIT) * REGISTER_UNIT
-    return REGISTERS // (per_thread * -(-threads // WARP_UNIT) * WARP_UNIT)
-
-
-def most_registers(blocks: int, threads: int) -> int:
-    """The most registers of a thread with which ``blocks`` blocks fit."""
-    per_thread = REGISTERS // (blocks * -(-threads // WARP_UNIT) * WARP_UNIT)
-    return per_thread // REGISTER_UNIT * REGISTER_UNIT
-
-
-def resident_at_most(arch: str, threads: int, shared_bytes: int) -> int:
-    """The number of blocks that fit by threads and shared memory, not by registers."""
-    most_threads, most_blocks, kilobytes = LIMITS.get(int(re.sub(r"\D", "", arch)), LATER)
-    fit = kilobytes * 1024 // (shared_bytes + RESERVED)
-    return min(most_threads // max(threads, 1), most_blocks, fit)
 
 
 # Files of machine code that are kept, at most.

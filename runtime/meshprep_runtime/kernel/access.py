@@ -24,7 +24,9 @@ from ..plan import LoopPlan
 from ..types.loops import Access, Arg
 from . import cache
 from .analysis import fresh, names_of, reach, stable
+from .lint import lint_kernel
 from .misuse import check_rows
+from .syntax import definition_of, function_of
 
 # Runs of the kernel on each element.
 TURNS = 3
@@ -287,8 +289,10 @@ def check_access(
 
     ``arrays`` are ``(n, dim)`` for dats and ``(dim,)`` for globals, and are not changed; at
     most ``most`` elements run, spread over the set. Raises MeshprepError naming element,
-    argument and component, for the first fault.
+    argument and component, for the first fault, or line and argument where the source
+    shows one on a path that no element may take.
     """
+    _refuse_by_source(kernel, plan)
     plain = fresh(kernel, _as_it_is)
     elements = _spread(plan, most)
     for begin in range(0, len(elements), BATCH):
@@ -300,6 +304,23 @@ def check_access(
             strict=True,
         )
         batch.check()
+
+
+def _refuse_by_source(kernel: Callable[..., None], plan: LoopPlan) -> None:
+    """Raise MeshprepError for what a path through the source does against an access."""
+    function = function_of(kernel)
+    definition = definition_of(kernel)
+    if function is None or definition is None:
+        return
+    numbers = {k: v for k, v in function.__globals__.items() if type(v) is int}
+    code = function.__code__
+    for finding in lint_kernel(definition, plan.loop, numbers):
+        if finding.certain:
+            line = code.co_firstlineno + finding.line - 1
+            raise MeshprepError(
+                f"loop '{plan.loop.name}': {finding.row}: kernel '{code.co_name}' at "
+                f"{code.co_filename}:{line} {finding.what}"
+            )
 
 
 def check_sample(

@@ -138,6 +138,8 @@ class Tuned(Record):
     trials: tuple[Trial, ...]
     # The time in UTC.
     created: str = field(default="", compare=False)
+    # The share of a GPU's warps that the best can have resident; None on a CPU.
+    occupancy: float | None = field(default=None, compare=False, metadata=LEFT_OUT)
 
     def check(self) -> None:
         if not self.trials:

@@ -36,6 +36,7 @@ class Backend:
     assign: Callable[[Any, NDArray[Any]], None] = np.copyto
     # Returns when all that was launched has run.
     wait: Callable[[], None] = lambda: None
+    arch: str = ""  # of a GPU, such as ``"sm_90"``
 
 
 def this_cpu() -> Backend:
@@ -75,6 +76,7 @@ def on_gpu(
         put=put,
         assign=assign,
         wait=wait,
+        arch=device.arch,
     )
 
 

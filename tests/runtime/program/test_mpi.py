@@ -169,16 +169,6 @@ def seconds_by_work(plan, slow):
     return max(slow * elements[0], elements[1])
 
 
-def weights_from(timings):
-    """The edges that each rank owned and ran in a second."""
-    ranks = json.loads(timings.read_text())["loops"]["flux"].values()
-    return tuple(
-        (r["elements"]["core"] + r["elements"]["boundary"])
-        / sum(r[name] for name in ("core", "boundary", "exec", "other"))
-        for r in ranks
-    )
-
-
 def slowest_seconds(timings):
     """What the rank took that computed longest."""
     ranks = json.loads(timings.read_text())["loops"]["flux"].values()
@@ -200,7 +190,7 @@ def test_parts_by_the_times_of_a_run_are_nearly_the_best(mpiexec, squares, tmp_p
     assert done.returncode == 0, done.stderr
     for slow in SLOW:
         parts, ratio = tmp_path / f"{slow}.parts.h5", float(slow)
-        how = SplitOptions("rcb", weights=weights_from(tmp_path / f"timings{slow}"))
+        how = SplitOptions("rcb", weights=f"auto:{tmp_path}/timings{slow}")
         run(SplitJob(square, parts, (2,), requests, how))
         best = edges * ratio / (1 + ratio)
         assert seconds_by_work(parts, ratio) <= 1.05 * best

@@ -1,0 +1,106 @@
+"""A kernel's source against the accesses of its loop, without running or importing it."""
+
+import ast
+from collections.abc import Sequence
+from pathlib import Path
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.kernel.lint import lint_kernel
+from meshprep_runtime.plan.checks.result import CheckResult
+from meshprep_runtime.plan.file.atomic import check_input
+from meshprep_runtime.types.loops import Loop
+
+from ..loops.request_maps import plan_request_maps
+from ..loops.requests import LoopRequest, loop_of_kernel
+from ..mesh import Mesh
+
+
+def lint_file(
+    kernel: str,
+    requests: Sequence[LoopRequest],
+    loop: str | None = None,
+    mesh: Mesh | None = None,
+) -> CheckResult:
+    """What a kernel's source does against the accesses of its loop.
+
+    Parameters
+    ----------
+    kernel : str
+        ``"FILE.py:function"``. The file is parsed, not imported.
+    requests : sequence of LoopRequest
+    loop : str, optional
+        The loop to take; default: the one of the function's name, or the only one.
+    mesh : Mesh, optional
+        Tells how many columns maps have; without it the function's parameters do.
+
+    Returns
+    -------
+    CheckResult
+        A line for each finding, with file, line, argument and what to do.
+
+    Raises
+    ------
+    MeshprepError
+        For a file that cannot be read or parsed, a function or loop that is not there.
+    """
+    # From the right: a path of Windows has a colon, too.
+    file, colon, name = kernel.rpartition(":")
+    if not (colon and file.endswith(".py") and name):
+        raise MeshprepError(f"kernel '{kernel}' must read FILE.py:function")
+    definition, numbers = _parsed(Path(file), name)
+    request = _request_of(requests, loop, name)
+    loop_to_check: Loop
+    if mesh is None:
+        loop_to_check = loop_of_kernel(request, len(definition.args.args))
+    else:
+        (spec,) = plan_request_maps(mesh, [request])[1]
+        loop_to_check = spec.loop
+
+    findings = [
+        f"{file}:{found.line}: {found.row}: {found.what}"
+        for found in lint_kernel(definition, loop_to_check, numbers)
+    ]
+    if findings:
+        count = f"{len(findings)} finding{'s' if len(findings) > 1 else ''}"
+        return CheckResult(
+            findings, f"{name} is not as loop '{request.name}' says: {count}"
+        )
+    return CheckResult([], f"no path through {name} is against loop '{request.name}'")
+
+
+def _parsed(file: Path, name: str) -> tuple[ast.FunctionDef, dict[str, int]]:
+    """The function of a file, and the whole numbers that the file gives names to."""
+    try:
+        check_input(file)
+        module = ast.parse(file.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError, RecursionError) as error:
+        raise MeshprepError(f"{file}: cannot be read as Python: {error}") from None
+    except MeshprepError as error:
+        raise MeshprepError(f"{file}: {error}") from None
+    numbers = {}
+    function = None
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            function = node
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and type(node.value.value) is int:
+                    numbers[target.id] = node.value.value
+    if function is None:
+        raise MeshprepError(f"{file} has no function '{name}'")
+    return function, numbers
+
+
+def _request_of(
+    requests: Sequence[LoopRequest], loop: str | None, kernel: str
+) -> LoopRequest:
+    """The loop that is named, that of the kernel's name, or the only one."""
+    by_name = {request.name: request for request in requests}
+    loop_name = loop or kernel
+    if loop is None and len(by_name) == 1:
+        (loop_name,) = by_name
+    if loop_name not in by_name:
+        raise MeshprepError(
+            f"there is no loop '{loop_name}': name one of {', '.join(by_name)} by --loop"
+        )
+    return by_name[loop_name]
