@@ -155,17 +155,17 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 
-BENCHES := start busy io topology order target colour pipeline partition graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fem forms chains mpi launch tune model registers threads report spmv numpy
+BENCHES := start busy io topology order target colour pipeline partition meshlets small_blocks graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fem forms chains mpi launch tune model registers threads report spmv numpy
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 
 bench: $(addprefix bench-,$(BENCHES))
 
-# The meshes of the partition benchmark come from a real mesher.
+# The meshes of these benchmarks come from a real mesher.
 gmsh: env
 	$(PIP) -e ./runtime -e '.[dev,bench]'
 
-bench-partition: gmsh
+bench-partition bench-meshlets bench-small_blocks: gmsh
 
 $(addprefix bench-,$(BENCHES)): bench-%: env
 	$(BIN)/python benchmarks/bench_$*.py
