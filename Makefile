@@ -155,7 +155,7 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 
-BENCHES := start busy io topology order target colour pipeline partition meshlets small_blocks graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fem forms chains mpi launch tune model registers threads report spmv numpy
+BENCHES := start busy io topology order target colour pipeline partition meshlets small_blocks graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fem forms chains mpi launch tune model registers threads report spmv numpy jax
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 
@@ -166,6 +166,10 @@ gmsh: env
 	$(PIP) -e ./runtime -e '.[dev,bench]'
 
 bench-partition bench-meshlets bench-small_blocks: gmsh
+
+# What it measures with.
+bench-jax: gmsh
+	$(PIP) jax
 
 $(addprefix bench-,$(BENCHES)): bench-%: env
 	$(BIN)/python benchmarks/bench_$*.py
