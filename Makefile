@@ -155,7 +155,7 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 
-BENCHES := start busy io topology order order_solvers target colour pipeline partition graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fortran miniaero fem forms chains mpi fields launch tune model registers threads report spmv numpy
+BENCHES := start busy io topology order order_solvers target colour pipeline partition meshlets small_blocks graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fortran miniaero fem forms chains mpi fields launch tune model registers threads report spmv numpy jax
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 
@@ -165,7 +165,11 @@ bench: $(addprefix bench-,$(BENCHES))
 gmsh: env
 	$(PIP) -e ./runtime -e '.[dev,bench]'
 
-bench-partition bench-order_solvers: gmsh
+bench-partition bench-order_solvers bench-meshlets bench-small_blocks: gmsh
+
+# What it measures with.
+bench-jax: gmsh
+	$(PIP) jax
 
 $(addprefix bench-,$(BENCHES)): bench-%: env
 	$(BIN)/python benchmarks/bench_$*.py

@@ -48,9 +48,26 @@ def box_with_holes(gmsh: Any, size: float) -> int:
     return 3
 
 
+def ball(gmsh: Any, size: float) -> int:
+    """Triangles on the surface of a ball of radius 1; returns the dimension."""
+    gmsh.model.occ.addSphere(0, 0, 0, 1)
+    gmsh.model.occ.synchronize()
+    gmsh.option.setNumber("Mesh.MeshSizeMax", size)
+    gmsh.option.setNumber("Mesh.MeshSizeFromCurvature", 0)
+    return 2
+
+
+def skin_of_box(gmsh: Any, size: float) -> int:
+    """Triangles on all surfaces of the box with holes; returns the dimension."""
+    box_with_holes(gmsh, size)
+    return 2
+
+
 SHAPES: dict[str, tuple[Callable[[Any, float], int], float]] = {
     "airfoil-triangles": (airfoil, 0.02),
     "holes-tetrahedra": (box_with_holes, 0.07),
+    "ball-triangles": (ball, 0.04),
+    "skin-triangles": (skin_of_box, 0.03),
 }
 
 

@@ -36,20 +36,25 @@ def spatial_clusters(problem: BlockProblem) -> tuple[Blocks, float]:
     return blocks_of(block, -(-problem.n // size)), seconds
 
 
-def meshlets(problem: BlockProblem, points: NDArray[np.float64]) -> tuple[Blocks, float]:
-    """``buildMeshlets`` with at most S triangles; which triangle is which is found afterwards."""
+def meshlets(
+    problem: BlockProblem, points: NDArray[np.float64], most_vertices: int = MOST_VERTICES
+) -> tuple[Blocks, float]:
+    """``buildMeshlets`` with at most S triangles, and its processor time.
+
+    Which triangle is which is found afterwards.
+    """
     places = _positions(points)
     corner = np.ascontiguousarray(problem.table, dtype=np.uint32).reshape(-1)
-    limits = MOST_VERTICES, min(problem.block_size, MOST_TRIANGLES)
+    limits = most_vertices, min(problem.block_size, MOST_TRIANGLES)
     most = _library().meshopt_buildMeshletsBound(corner.size, *limits)
     record = np.zeros((most, 4), np.uint32)
     vertex = np.zeros(most * limits[0], np.uint32)
     local = np.zeros(most * limits[1] * 3, np.uint8)
     arrays = [_at(a) for a in (record, vertex, local, corner)]
     mesh = corner.size, _at(places), len(places), places.strides[0]
-    begin = time.perf_counter()
+    begin = time.process_time()
     count = _library().meshopt_buildMeshlets(*arrays, *mesh, *limits, 0.0)
-    seconds = time.perf_counter() - begin
+    seconds = time.process_time() - begin
     block, triangle = _triangles(record[:count].astype(np.int64), vertex, local)
     element = np.empty(problem.n, np.int32)
     element[_sorted_rows(problem.table)] = block[_sorted_rows(triangle)]

@@ -195,14 +195,25 @@ def cases(scale: float, chosen: str = "") -> Iterator[Case]:
             continue
         mesh = derive(source.make(scale), wanted)
         for map_name, (block_size, kind) in wanted.items():
-            from_set, _, to_set = map_name.partition("->")
-            points, elements = centroids(mesh, to_set), centroids(mesh, from_set)
-            assert points is not None
-            assert elements is not None
-            random = np.random.default_rng(1)
-            number = random.permutation(len(points)).astype(np.int32)
-            old, rows = np.argsort(number), random.permutation(len(elements))
-            table = np.ascontiguousarray(number[mesh.map(map_name).table[rows]])
-            places = points[old], elements[rows]
             name = f"{mesh_name} {map_name}"
-            yield Case(name, table, *places, block_size, kind, source.slow)
+            yield shuffled(name, mesh, map_name, block_size, kind, source.slow)
+
+
+def shuffled(
+    name: str,
+    mesh: Mesh,
+    map_name: str,
+    block_size: int,
+    kind: str = "",
+    slow: bool = False,
+) -> Case:
+    """The loop over a map of a mesh, with points and elements shuffled."""
+    from_set, _, to_set = map_name.partition("->")
+    points, elements = centroids(mesh, to_set), centroids(mesh, from_set)
+    assert points is not None
+    assert elements is not None
+    random = np.random.default_rng(1)
+    number = random.permutation(len(points)).astype(np.int32)
+    old, rows = np.argsort(number), random.permutation(len(elements))
+    table = np.ascontiguousarray(number[mesh.map(map_name).table[rows]])
+    return Case(name, table, points[old], elements[rows], block_size, kind, slow)

@@ -38,6 +38,7 @@ SPARE = (1.01, 1.03)
 STRICT = {"graph": "conflict", "tolerance": 1.001, "improve": False}
 
 Cut = tuple[Blocks, float]
+Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def peers(case: Case, start: Start) -> Iterator[Peer]:
     """The rows of all others that are installed."""
     problem, facets = start.problem, case.kind == "facets"
     yield Peer("METIS conflict graph, strict", 1, cut_by(problem, "metis", STRICT))
-    graph = {threads: _timed_graph(problem, threads) for threads in THREADS}
+    graph = {threads: timed_graph(problem, threads) for threads in THREADS}
     for spare in SPARE:
         name = f"METIS {'facets' if facets else 'dual'} {100 * spare - 100:.0f} %"
         yield Peer(name, 1, partial(_metis_on_elements, problem, spare, *graph[1]))
@@ -77,11 +78,11 @@ def peers(case: Case, start: Start) -> Iterator[Peer]:
     if find_spec("kaminpar"):
         for preset in ("largek", "strong") if case.slow else ("largek",):
             for threads in THREADS:
-                cut = partial(_kaminpar, problem, preset, threads, *graph[threads])
+                cut = partial(kaminpar_blocks, problem, preset, threads, *graph[threads])
                 yield Peer(f"KaMinPar {preset}", threads, cut)
     if find_spec("mtkahypar") and case.slow:
         for objective, threads in (("km1", 1), ("km1", THREADS[-1]), ("cut", THREADS[-1])):
-            cut = partial(_kahypar, problem, objective, threads)
+            cut = partial(kahypar_blocks, problem, objective, threads)
             yield Peer(f"Mt-KaHyPar {objective}", threads, cut)
     if find_spec("almeshopt"):
         yield Peer("meshoptimizer points", 1, partial(spatial_clusters, problem))
@@ -90,22 +91,24 @@ def peers(case: Case, start: Start) -> Iterator[Peer]:
             yield Peer(name, 1, partial(meshlets, problem, start.points))
 
 
-def _timed_graph(problem: BlockProblem, threads: int) -> tuple[Csr, float]:
+def timed_graph(
+    problem: BlockProblem, threads: int, clock: Clock = time.perf_counter
+) -> tuple[Csr, float]:
     """The graph of elements that share a facet or a cell; the better of two runs."""
     set_num_threads(threads)
     seconds = []
     for _ in range(2):
-        begin = time.perf_counter()
+        begin = clock()
         graph = facet_graph(distinct_rows(problem.table), problem.n_points)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(clock() - begin)
     return graph, min(seconds)
 
 
-def _asked(problem: BlockProblem, spare: float) -> int:
+def asked(problem: BlockProblem, spare: float) -> int:
     return math.ceil(spare * problem.n / problem.block_size)
 
 
-def _metis(
+def metis_parts(
     graph: Csr, n_parts: int, largest: float, weight: NDArray[np.int64] | None = None
 ) -> NDArray[np.int32]:
     """METIS k-way, with the imbalance that leads to parts of ``largest`` times the mean."""
@@ -121,8 +124,8 @@ def _metis_on_elements(
     problem: BlockProblem, spare: float, graph: Csr, graph_seconds: float
 ) -> Cut:
     begin = time.perf_counter()
-    n_parts = _asked(problem, spare)
-    part = _metis(graph, n_parts, n_parts * problem.block_size / problem.n)
+    n_parts = asked(problem, spare)
+    part = metis_parts(graph, n_parts, n_parts * problem.block_size / problem.n)
     blocks = blocks_of(part, n_parts)
     return blocks, graph_seconds + time.perf_counter() - begin
 
@@ -131,10 +134,10 @@ def _metis_on_cells(problem: BlockProblem, spare: float) -> Cut:
     """The cells in parts, by weight of their facets; facets between two parts are dealt out."""
     set_num_threads(1)
     begin = time.perf_counter()
-    n_parts = _asked(problem, spare)
+    n_parts = asked(problem, spare)
     graph = point_graph(problem.table, problem.n_points)
     weight = np.bincount(problem.table.reshape(-1), minlength=problem.n_points)
-    part = _metis(graph, n_parts, n_parts * problem.block_size / problem.n, weight)
+    part = metis_parts(graph, n_parts, n_parts * problem.block_size / problem.n, weight)
     blocks = blocks_of(_deal(problem.table, part, n_parts), n_parts)
     return blocks, time.perf_counter() - begin
 
@@ -163,8 +166,15 @@ def _deal(
     return block
 
 
-def _kaminpar(
-    problem: BlockProblem, preset: str, threads: int, graph: Csr, graph_seconds: float
+def kaminpar_blocks(
+    problem: BlockProblem,
+    preset: str,
+    threads: int,
+    graph: Csr,
+    graph_seconds: float,
+    *,
+    spare: float = SPARE[0],
+    clock: Clock = time.perf_counter,
 ) -> Cut:
     """KaMinPar with S as the weight that no block may pass; its wheel reads graphs from files."""
     import kaminpar
@@ -173,12 +183,12 @@ def _kaminpar(
         path = Path(folder) / "graph.parhip"
         _write_parhip(graph, path)
         known = kaminpar.load_graph(str(path), kaminpar.GraphFileFormat.PARHIP)
-    n_parts = _asked(problem, SPARE[0])
+    n_parts = asked(problem, spare)
     kaminpar.reseed(0)
     partitioner = kaminpar.KaMinPar(threads, kaminpar.context_by_name(preset))
-    begin = time.perf_counter()
+    begin = clock()
     part = partitioner.compute_partition(known, [problem.block_size] * n_parts)
-    seconds = time.perf_counter() - begin
+    seconds = clock() - begin
     return blocks_of(np.asarray(part, np.int32), n_parts), graph_seconds + seconds
 
 
@@ -191,16 +201,32 @@ def _write_parhip(graph: Csr, path: Path) -> None:
             values.astype(np.uint64).tofile(file)
 
 
-def _kahypar(problem: BlockProblem, objective: str, threads: int) -> Cut:
+def kahypar_blocks(
+    problem: BlockProblem,
+    objective: str,
+    threads: int,
+    *,
+    preset: str = "DEFAULT",
+    spare: float = SPARE[0],
+    clock: Clock = time.perf_counter,
+) -> Cut:
     """Mt-KaHyPar in a process of its own, as its threads are counted once in a process."""
-    given = problem.table, problem.n_points, problem.block_size, objective, threads
+    mesh = problem.table, problem.n_points, problem.block_size
+    given = *mesh, objective, threads, preset, spare, clock
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         part, n_parts, seconds = pool.submit(kahypar_parts, *given).result()
     return blocks_of(part, n_parts), seconds
 
 
 def kahypar_parts(
-    table: NDArray[np.int32], n_points: int, block_size: int, objective: str, threads: int
+    table: NDArray[np.int32],
+    n_points: int,
+    block_size: int,
+    objective: str,
+    threads: int,
+    preset: str,
+    spare: float,
+    clock: Clock,
 ) -> tuple[NDArray[np.int32], int, float]:
     """Elements as vertices and points as nets; the part of each, how many, and seconds."""
     import mtkahypar
@@ -210,15 +236,15 @@ def kahypar_parts(
     ends, member = touching.offset.tolist(), touching.index.tolist()
     nets = [member[a:b] for a, b in pairwise(ends) if b > a + 1]
     start = mtkahypar.initialize(threads, False)
-    context = start.context_from_preset(mtkahypar.PresetType.DEFAULT)
+    context = start.context_from_preset(getattr(mtkahypar.PresetType, preset))
     context.logging = False
-    n_parts = math.ceil(SPARE[0] * n / block_size)
+    n_parts = math.ceil(spare * n / block_size)
     # The largest part allowed is (1 + epsilon) times the mean, rounded up.
     epsilon = (block_size + 0.1) / math.ceil(n / n_parts) - 1
     wanted = getattr(mtkahypar.Objective, objective.upper())
     context.set_partitioning_parameters(n_parts, epsilon, wanted)
     mtkahypar.set_seed(0)
-    begin = time.perf_counter()
+    begin = clock()
     graph = start.create_hypergraph(context, n, len(nets), nets)
     part = graph.partition(context).get_partition()
-    return np.asarray(part, np.int32), n_parts, time.perf_counter() - begin
+    return np.asarray(part, np.int32), n_parts, clock() - begin

@@ -1,5 +1,6 @@
 """The code on the pages of the documentation, for tests that run it as it stands."""
 
+import json
 import re
 from pathlib import Path
 
@@ -21,3 +22,10 @@ def steps(page):
     return [
         (name, content) for language, name, content in found if name or language == "sh"
     ]
+
+
+def code_of_notebook(name):
+    """The source of each cell of code of a notebook."""
+    text = (DOCS / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8")
+    cells = json.loads(text)["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

@@ -93,7 +93,8 @@ def blocks(
         order = _order_of_locality(rows)
         table = np.ascontiguousarray(table[order])
 
-    # A point is staged as one byte, so that the cap of bytes is one of points.
+    # A point is staged as one byte, so that the cap of bytes is one of points; blocks are
+    # filled up to it.
     problem = BlockProblem(
         table=table,
         n_points=rows.n_points,
@@ -102,7 +103,7 @@ def blocks(
         coordinates=centroids,
         seed=seed,
     )
-    options = {"effort": effort, "staged_bytes": staged_points or 0}
+    options = {"effort": effort, "staged_bytes": staged_points or 0, "fill": True}
     found = partition(problem, "blocks", options).block_of_element
     if order is None:
         return found

@@ -92,7 +92,7 @@ def test_the_graph_file_that_kaminpar_reads_is_the_graph(bench, tmp_path):
     import partition_peers
 
     table = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [1, 3]], np.int32)
-    graph, _ = partition_peers._timed_graph(BlockProblem(table, 4, 2), 1)
+    graph, _ = partition_peers.timed_graph(BlockProblem(table, 4, 2), 1)
     partition_peers._write_parhip(graph, tmp_path / "g.parhip")
     found = kaminpar.load_graph(str(tmp_path / "g.parhip"), kaminpar.GraphFileFormat.PARHIP)
     ends = graph.offset.tolist()

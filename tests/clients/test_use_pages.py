@@ -1,7 +1,8 @@
 """The pages of ``docs/use``, run with the libraries that they are about.
 
 Each has a driver ``page_NAME.py`` in ``drivers/`` that runs the blocks of the page as they stand,
-and looks at what they leave, in the environment that ``make clients`` makes.
+and looks at what they leave, in the environment that ``make clients`` makes. The notebook of
+PyVista has a driver, too.
 """
 
 import os
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 # A page's driver, and the entry of its library in ``client_programs.py``.
 PAGES = {
+    "notebook_pyvista": "pyvista",
     "page_anuga": "anuga",
     "page_jax": "jax",
     "page_pyfr": "pyfr",

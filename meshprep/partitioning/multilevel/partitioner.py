@@ -15,7 +15,8 @@ whose nets are the points.
    (:mod:`search`, :mod:`refinement.annealing`), in groups of blocks that are formed anew
    each time (:mod:`refinement.groups`).
 5. Balancing: blocks are brought under the cap (:mod:`partition.repair`), made connected
-   (:mod:`balancing.reconnect`), and both caps are proved (:mod:`balancing.caps`).
+   (:mod:`balancing.reconnect`), filled up to a cap of bytes (:mod:`balancing.fill`), and
+   both caps are proved (:mod:`balancing.caps`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ from ..neighbourhood import facet_graph
 from ..options import Option
 from .balancing.caps import MAY_SPLIT, room_for_bytes, split_for_bytes
 from .balancing.components import components, more_pieces
+from .balancing.fill import fill_blocks
 from .balancing.reconnect import count_components, near_blocks, reconnect_groups
 from .coarsening.levels import stand_in_places
 from .initial.bricks import brick_blocks
@@ -64,6 +66,11 @@ OPTIONS: Mapping[str, Option] = {
         low=0,
         high=2**31 - 1,
     ),
+    "fill": Option(
+        type=bool,
+        default=False,
+        help="move elements until blocks use all of staged_bytes: fewer blocks, more time",
+    ),
 }
 
 # Blocks of the piece on which block sizes are tried for a cap of bytes.
@@ -72,6 +79,11 @@ TRIAL_BLOCKS = 500
 CAP_TRIALS = 5
 # Elements of a block grow with this power of its points, between a surface and a solid.
 POINTS_TO_ELEMENTS = 1.2
+# Share of filled blocks of the piece that may still stage too much: those at its rim have
+# fewer blocks beside them to give elements to.
+MAY_SPLIT_FILLED = 0.02
+# Share of a cap of bytes that filled blocks use on average, as a first guess.
+FULL = 0.98
 
 
 def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
@@ -128,9 +140,21 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         search, block = min(candidates, key=lambda pair: pair[0].loads(pair[1]))
     else:
         search, block = candidates[0]
-    # Split what still stages too much, and count again what the split tore.
+    # Fill blocks up to the cap of bytes, where that is asked for.
     geometry = search.geometry
     n_blocks = search.n_blocks
+    if limit and options["fill"]:
+        block = fill_blocks(
+            geometry=geometry,
+            graph=graph,
+            block=block,
+            n_blocks=n_blocks,
+            cap=problem.block_size,
+            limit=limit,
+            effort=options["effort"],
+            seed=problem.seed,
+        )
+    # Split what still stages too much, and count again what the split tore.
     if limit:
         block, n_blocks = split_for_bytes(
             geometry=geometry, block=block, n_blocks=n_blocks, limit=limit
@@ -165,30 +189,54 @@ def _cap_for_bytes(
     limit = int(options["staged_bytes"])
     fits = room_for_bytes(geometry, problem.block_size, limit)
     too_large = problem.block_size + 1
-    without_limit = {**options, "staged_bytes": 0}
+    may_split = MAY_SPLIT_FILLED if options["fill"] else MAY_SPLIT
     # Bisect between a size that fits and one that does not, with guesses.
     trial = fits
     for _ in range(CAP_TRIALS):
-        # Block a piece of the mesh as the whole will be, without the limit.
-        piece = _middle_piece(problem, trial)
-        trial_blocks = blocks(piece, without_limit)
-        staged = staged_bytes(
-            table=distinct_rows(piece.table),
-            weight=_point_weights(piece),
-            block=trial_blocks.block_of_element,
-            n_blocks=trial_blocks.n_blocks,
-        )
-        needed = float(np.quantile(staged, 1 - MAY_SPLIT))
+        # Block a piece of the mesh as the whole will be.
+        staged = _bytes_in_trial(problem, trial, options)
+        needed = float(np.quantile(staged, 1 - may_split))
         if needed <= limit:
             fits = max(fits, trial)
         else:
             too_large = min(too_large, trial)
+        # Filled blocks stage nearly the same: their mean tells what room is left.
+        if options["fill"]:
+            needed = float(staged.mean()) / FULL
         # Points of a block grow more slowly than its elements.
         guess = int(trial * (limit / needed) ** POINTS_TO_ELEMENTS)
         trial = min(max(guess, fits + 1), too_large - 1)
         if trial <= fits:
             break
     return fits
+
+
+def _bytes_in_trial(problem: BlockProblem, size: int, options: Mapping[str, Any]) -> Int64s:
+    """The bytes that blocks of at most ``size`` elements stage, on a piece of the mesh."""
+    limit = int(options["staged_bytes"])
+    piece = _middle_piece(problem, size)
+    trial_blocks = blocks(piece, {**options, "staged_bytes": 0})
+    block = trial_blocks.block_of_element
+    table = distinct_rows(piece.table)
+    weight = _point_weights(piece)
+    if options["fill"]:
+        graph = facet_graph(table, piece.n_points)
+        geometry = geometry_of(
+            table=table, weight=weight, places=piece.coordinates, graph=graph
+        )
+        block = fill_blocks(
+            geometry=geometry,
+            graph=graph,
+            block=block,
+            n_blocks=trial_blocks.n_blocks,
+            cap=problem.block_size,
+            limit=limit,
+            effort=options["effort"],
+            seed=problem.seed,
+        )
+    return staged_bytes(
+        table=table, weight=weight, block=block, n_blocks=trial_blocks.n_blocks
+    )
 
 
 def _middle_piece(problem: BlockProblem, block_size: int) -> BlockProblem:

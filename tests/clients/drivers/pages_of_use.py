@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from pages import blocks, steps
+from pages import blocks, code_of_notebook, steps
 
-__all__ = ["blocks", "run", "steps"]
+__all__ = ["blocks", "code_of_notebook", "run", "steps"]
 
 
 def run(page: str, language: str = "python", scope: dict | None = None) -> dict:
