@@ -1,10 +1,10 @@
 """Solvers of others, unchanged: how much faster on a mesh that ``meshprep reorder`` wrote.
 
 ``make clients`` installs those that PyPI has. Each solves one case on a mesh of Gmsh, in the order
-in which Gmsh numbers it, in three orders of ours and, where a user can ask for it, in the order that
-the solver finds itself. Times are seconds of the processor, the least of some turns, in which every
-order comes once, so that a busy machine slows all. ``python bench_clients.py NAME ...`` runs some;
-the figures of the others stay.
+in which Gmsh numbers it, in three orders of ours and, where a user can ask for it, in the order
+that the solver finds itself. Times are seconds of the processor, the least of some turns, in which
+every order comes once, so that a busy machine slows all. ``python bench_clients.py NAME ...`` runs
+some; the figures of the others stay.
 """
 
 import argparse
@@ -19,19 +19,19 @@ from common import CACHE, RESULTS, program, report
 
 FOLDER = Path(__file__).parent / "clients"
 sys.path.append(str(FOLDER))
-from catalogue import CLIENTS, Client  # noqa: E402
+from catalogue import (  # noqa: E402
+    CLIENTS,
+    Client,
+    ClientError,
+    make_gmsh_mesh,
+    run_client,
+)
 
 METHODS = ("gps", "hilbert", "rcm")
 MESHER = "mesher"
 OWN = "own"
 ENVIRONMENT = Path(__file__).parents[1] / "build" / "clients"
 PYTHON = Path(os.environ.get("MESHPREP_CLIENTS", ENVIRONMENT)) / "bin" / "python"
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "NGS_NUM_THREADS": "1",
-}
 
 
 def mesh_of_gmsh(client: Client) -> Path:
@@ -39,9 +39,7 @@ def mesh_of_gmsh(client: Client) -> Path:
     path = CACHE / f"client-{client.shape}-{client.cells}.msh"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        maker = FOLDER / "client_meshes.py"
-        words = [PYTHON, maker, client.shape, str(client.cells), path]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        make_gmsh_mesh(PYTHON, shape=client.shape, cells=client.cells, path=path)
     return path
 
 
@@ -58,22 +56,6 @@ def mesh_in_order(client: Client, method: str) -> Path:
     return path
 
 
-def run_once(client: Client, mesh_file: Path, own_order: bool) -> dict[str, Any]:
-    """What its driver prints: results and seconds."""
-    python = str(PYTHON)
-    if client.of_system:
-        python = "/usr/bin/python3"
-    words = [python, str(FOLDER / f"run_{client.driver}.py"), str(mesh_file)]
-    if own_order:
-        words.append("--own-order")
-    done = subprocess.run(
-        words, env=os.environ | ONE_THREAD, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise RuntimeError(f"{client.name}: {done.stderr.strip()[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def measure(client: Client, turns: int) -> list[dict[str, Any]]:
     """A row for each phase: seconds in the mesher's order, and how many times as fast in others."""
     cases = {MESHER: (mesh_in_order(client, "none"), False)}
@@ -84,7 +66,7 @@ def measure(client: Client, turns: int) -> list[dict[str, Any]]:
     runs: dict[str, list[dict[str, Any]]] = {order: [] for order in cases}
     for _ in range(turns):
         for order, (mesh_file, own_order) in cases.items():
-            runs[order].append(run_once(client, mesh_file, own_order))
+            runs[order].append(run_client(client, PYTHON, mesh_file, own_order))
 
     # Every run must print the same figures as the first in the mesher's order.
     results = {
@@ -115,25 +97,29 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="solvers, default: all that are here")
     parser.add_argument("--turns", type=int, default=2)
     arguments = parser.parse_args()
-    rows = earlier_rows()
     for client in CLIENTS:
         if arguments.names and client.driver not in arguments.names:
             continue
         try:
-            new = measure(client, arguments.turns)
-        except RuntimeError as error:
-            print(f"{error}: left out; {client.install}", file=sys.stderr)
+            rows = measure(client, arguments.turns)
+        except ClientError as error:
+            last_line = str(error).splitlines()[-1]
+            print(f"{client.name} left out: {last_line}: {client.install}", file=sys.stderr)
             continue
-        rows = [row for row in rows if row["solver"] != client.name] + new
-    report("clients", rows)
+        # Kept at once: all together take an hour.
+        report("clients", with_earlier_rows(rows))
 
 
-def earlier_rows() -> list[dict[str, Any]]:
-    """The rows of an earlier run."""
+def with_earlier_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """These rows and those that an earlier run has of other solvers, in the catalogue's order."""
+    rows_of = {client.name: [] for client in CLIENTS}
     path = RESULTS / "clients.json"
-    if not path.exists():
-        return []
-    return json.loads(path.read_text())["rows"]
+    if path.exists():
+        for row in json.loads(path.read_text())["rows"]:
+            rows_of[row["solver"]].append(row)
+    solver = rows[0]["solver"]
+    rows_of[solver] = rows
+    return [row for of_solver in rows_of.values() for row in of_solver]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,19 @@
 """The solvers of others that are measured and tested: how each is got, and what it solves."""
 
-from typing import NamedTuple
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).parent
+PYTHON_OF_DEBIAN = Path("/usr/bin/python3")
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NGS_NUM_THREADS": "1",
+}
 
 
 class Client(NamedTuple):
@@ -53,6 +66,7 @@ CLIENTS = (
         driver="skfem",
         install="pip install scikit-fem",
         case=POISSON,
+        cells=100_000,
         package="skfem",
     ),
     Client(
@@ -114,6 +128,7 @@ CLIENTS = (
         install="pip install anuga",
         case="shallow water, explicit steps",
         shape="triangles",
+        cells=100_000,
         own_order="its rcm",
         package="anuga",
     ),
@@ -123,6 +138,71 @@ CLIENTS = (
         install="pip install fipy",
         case="diffusion, implicit steps, PCG",
         shape="triangles",
+        cells=100_000,
         package="fipy",
     ),
+    Client(
+        name="code_saturne",
+        driver="code_saturne",
+        install="apt-get install code-saturne",
+        case="laminar flow, 3 steps",
+        own_order="its RCM, by user code",
+        command="code_saturne",
+    ),
+    Client(
+        name="dolfinx",
+        driver="dolfinx",
+        install="apt-get install python3-dolfinx",
+        case=POISSON,
+        cells=100_000,
+        package="dolfinx",
+        of_system=True,
+    ),
+    Client(
+        name="CalculiX",
+        driver="calculix",
+        install="apt-get install calculix-ccx",
+        case="linear elasticity, its direct solver",
+        cells=50_000,
+        ending=".inp",
+        command="ccx",
+    ),
+    Client(
+        name="SfePy",
+        driver="sfepy",
+        install="pip install sfepy",
+        case="Poisson, quadratic elements, CG of SciPy",
+        cells=100_000,
+        package="sfepy",
+    ),
 )
+
+
+class ClientError(Exception):
+    """A driver failed; the text is what it wrote to stderr."""
+
+
+def run_client(
+    client: Client, python: Path, mesh_file: Path, own_order: bool = False
+) -> dict[str, Any]:
+    """What a driver prints on a mesh: its ``result`` and, of each phase, its ``seconds``.
+
+    ``python`` is that of ``make clients``. Raises ClientError where the driver fails.
+    """
+    if client.of_system:
+        python = PYTHON_OF_DEBIAN
+    words = [str(python), str(HERE / f"run_{client.driver}.py"), str(mesh_file)]
+    if own_order:
+        words.append("--own-order")
+    done = subprocess.run(
+        words, env=os.environ | ONE_THREAD, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise ClientError(done.stderr.strip()[-2000:])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def make_gmsh_mesh(python: Path, shape: str, cells: int, path: Path) -> None:
+    """Have Gmsh write a mesh of about ``cells`` cells; ``python`` is one that has it."""
+    words = [str(python), str(HERE / "client_meshes.py"), shape, str(cells), str(path)]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)

@@ -31,7 +31,7 @@ SHAPES: dict[str, Callable[[], int]] = {"triangles": make_square, "tetrahedra": 
 
 
 def name_groups(dimension: int) -> None:
-    """The border at x = 0 is ``left``, at x = 1 ``right``, else ``walls``; the cells are ``fluid``."""
+    """The border at x = 0 is ``left``, at x = 1 ``right``, else ``walls``; cells are ``fluid``."""
     border: dict[int, list[int]] = {1: [], 2: [], 3: []}
     for _, tag in gmsh.model.getEntities(dimension - 1):
         lowest_x = gmsh.model.getBoundingBox(dimension - 1, tag)[0]

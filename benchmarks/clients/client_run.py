@@ -1,8 +1,8 @@
 """What every driver does: solve on one mesh with one program, print results and seconds.
 
 A driver runs in the environment of its program, apart from meshprep: ``python DRIVER.py MESH``, or
-with ``--own-order`` after it, which has the program renumber the mesh by its own means. Its function
-``solve(mesh_file, own_order, clock)`` gives the figures that must not depend on the order.
+with ``--own-order`` after it, which has the program renumber the mesh by its own means. Its
+function ``solve(mesh_file, own_order, clock)`` gives the figures that no order may change.
 """
 
 import contextlib

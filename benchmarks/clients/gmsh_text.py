@@ -7,7 +7,7 @@ TYPES = {1: ("line", 2), 2: ("triangle", 3), 4: ("tetrahedron", 4)}
 
 
 def read_gmsh(path):
-    """Points (n, 3), and of each type its cells (n, k), from 0, and the tags of their groups (n,)."""
+    """Points (n, 3); of each type its cells (n, k), from 0, and the groups of these (n,)."""
     lines = path.read_text().splitlines()
     first = lines.index("$Nodes") + 2
     points = np.array(

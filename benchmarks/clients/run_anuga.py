@@ -5,7 +5,7 @@ import numpy as np
 from client_run import main
 from gmsh_text import read_gmsh
 
-FINAL_TIME = 0.03
+FINAL_TIME = 0.01
 
 
 def boundary_of(triangles, lines, tags):

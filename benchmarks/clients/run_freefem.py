@@ -20,7 +20,7 @@ matrix A = poisson(Vh, Vh, solver = CG, eps = 1e-20);
 real[int] b = poisson(0, Vh);
 real t2 = clock();
 real[int] y(b.n);
-for (int i = 0; i < 20; i++) y = A * b;
+for (int i = 0; i < 10; i++) y = A * b;
 real t3 = clock();
 u[] = A^-1 * b;
 real t4 = clock();

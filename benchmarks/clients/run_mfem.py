@@ -3,7 +3,7 @@
 import mfem.ser as mfem
 from client_run import main
 
-PRODUCTS = 20
+PRODUCTS = 10
 
 
 def solve(mesh_file, own_order, clock):

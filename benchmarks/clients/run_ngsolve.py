@@ -5,7 +5,7 @@ from client_run import main
 from netgen.read_gmsh import ReadGmsh
 from ngsolve import dx, grad
 
-PRODUCTS = 20
+PRODUCTS = 10
 
 
 def solve(mesh_file, own_order, clock):
