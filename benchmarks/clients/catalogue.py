@@ -103,6 +103,7 @@ CLIENTS = (
         driver="getfem",
         install="apt-get install python3-getfem++",
         case=POISSON,
+        cells=100_000,
         own_order="optimize_structure",
         package="getfem",
         of_system=True,

@@ -1,6 +1,6 @@
 """The picture of the README: how many times as fast solvers of others run in each order.
 
-``python benchmarks/clients/draw_gains.py docs/solvers.png`` draws what ``make bench-clients`` wrote.
+``draw_gains.py docs/solvers.png`` draws what ``make bench-clients`` wrote.
 """
 
 import json
@@ -50,7 +50,7 @@ def main(path: str) -> None:
         "times as fast as in the mesher's order (Gmsh), whole run, the same result"
     )
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower right", frameon=False, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     figure.set_dpi(110)
     figure.canvas.draw()
     Path(path).write_bytes(png(np.asarray(figure.canvas.buffer_rgba())))
