@@ -116,7 +116,7 @@ def with_earlier_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     path = RESULTS / "clients.json"
     if path.exists():
         for row in json.loads(path.read_text())["rows"]:
-            rows_of[row["solver"]].append(row)
+            rows_of.setdefault(row["solver"], []).append(row)
     solver = rows[0]["solver"]
     rows_of[solver] = rows
     return [row for of_solver in rows_of.values() for row in of_solver]

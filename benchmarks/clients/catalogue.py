@@ -89,6 +89,7 @@ CLIENTS = (
         driver="freefem",
         install="apt-get install freefem++",
         case=POISSON,
+        cells=100_000,
         command="FreeFem++-nw",
     ),
     Client(
