@@ -48,7 +48,8 @@ def solve(mesh_file, own_order, clock):
         energy = (Path(folder) / "energy.txt").read_text().split()[-1]
     for phase in ("assembly", "solving"):
         clock.seconds[phase] = float(re.findall(rf"{phase}: ([\d.]+)", printed)[-1])
-    return {"energy": float(energy)}
+    unknowns = re.findall(r"(\d+) Dofs", printed)[-1]
+    return {"unknowns": int(unknowns), "energy": float(energy)}
 
 
 if __name__ == "__main__":
