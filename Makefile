@@ -174,12 +174,19 @@ bench-jax: gmsh
 $(addprefix bench-,$(BENCHES)): bench-%: env
 	$(BIN)/python benchmarks/bench_$*.py
 
+# An hour, with programs of others, so that `make bench` leaves it out.
+.PHONY: bench-clients
+
+bench-clients: env clients
+	$(BIN)/python benchmarks/bench_clients.py $(SOLVERS)
+
 .PHONY: pictures
 
 # Those of the documentation; the second needs Chromium.
 pictures: env
 	$(BIN)/python examples/picture.py docs/reordered.png
 	$(BIN)/python examples/report_picture.py docs/report.png
+	$(BIN)/python benchmarks/clients/draw_gains.py docs/solvers.png
 	PATH=$(BIN):$$PATH PYTHONPATH=tests $(BIN)/python .ci/pictures.py
 
 clean:

@@ -16,7 +16,9 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = {
     # For the pages of docs/use; where it is installed PyVista finds grid.meshprep.
     "meshprep": ["-e", str(ROOT / "runtime"), "-e", str(ROOT)],
+    "akantu": ["akantu"],
     "anuga": ["anuga"],
+    "fipy": ["fipy"],
     "gmsh": ["gmsh"],
     "jax": ["jax"],
     "meshio": ["meshio"],
@@ -43,12 +45,26 @@ PROGRAMS = {
     "FreeFem++-nw": "freefem++",
     "gmshToFoam": "openfoam",
     "cgnscheck": "cgns-convert",
+    "getdp": "getdp",
+    "ccx": "calculix-ccx",
 }
+# A package of Debian's own Python, and Debian's package.
+MODULES = {"dolfinx": "python3-dolfinx", "getfem": "python3-getfem++"}
+PYTHON_OF_DEBIAN = "/usr/bin/python3"
 
 
 def find(command: str) -> str | None:
     """Where a command is, or None."""
     return shutil.which(command) or shutil.which(command, path=CODE_SATURNE)
+
+
+def debian_has(module: str) -> bool:
+    """Whether Debian's own Python finds a package."""
+    look = f"import importlib.util; assert importlib.util.find_spec({module!r})"
+    if not Path(PYTHON_OF_DEBIAN).exists():
+        return False
+    words = [PYTHON_OF_DEBIAN, "-c", look]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
 def install(folder: Path, packages: dict[str, list[str]]) -> list[str]:
@@ -79,6 +95,9 @@ def main(folder: str, *more: str) -> None:
     for command, package in PROGRAMS.items():
         if find(command) is None:
             print(f"{command} is not here: apt-get install {package}")
+    for module, package in MODULES.items():
+        if not debian_has(module):
+            print(f"{module} is not here: apt-get install {package}")
 
 
 if __name__ == "__main__":
