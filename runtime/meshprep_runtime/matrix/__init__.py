@@ -10,21 +10,24 @@ if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
     from .batch import BatchSums
     from .cuda_products import to_gpu
+    from .part_ssor import PartSsor
     from .parts import PartAssembly, PartProduct, dot_on
     from .products import Product
-    from .solve import ColouredSsor, Jacobi, cg
+    from .solve import Jacobi, cg
+    from .ssor import ColouredSsor
     from .stores import CsrMatrix, LocalMatrices
 
 # The module of each name.
 _HOME = {
     "Assembly": "assemble",
     "BatchSums": "batch",
-    "ColouredSsor": "solve",
+    "ColouredSsor": "ssor",
     "CsrMatrix": "stores",
     "Jacobi": "solve",
     "LocalMatrices": "stores",
     "PartAssembly": "parts",
     "PartProduct": "parts",
+    "PartSsor": "part_ssor",
     "Product": "products",
     "cg": "solve",
     "dot_on": "parts",
@@ -41,6 +44,7 @@ __all__ = [
     "LocalMatrices",
     "PartAssembly",
     "PartProduct",
+    "PartSsor",
     "Product",
     "cg",
     "dot_on",

@@ -24,6 +24,7 @@ from ..types.maps import offsets_of
 from . import cuda_text
 from .code import check_blocks
 from .cuda_text import MOST_BLOCK, CsrThreads, fixed_rule
+from .ssor import entries_of_rows, rows_of_elements
 from .stores import CsrMatrix, LocalMatrices, MatrixStore, Store, check_matrix, check_store
 
 # Threads of a block, in kernels over rows.
@@ -50,6 +51,7 @@ def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaPro
         sizes={"rows": rows, "repeat": threads.repeat},
         threads=threads.block_size,
         launches=_one_launch(threads.blocks(rows)),
+        takes_values=True,
     )
 
 
@@ -85,6 +87,7 @@ def local_program(
         sizes=sizes,
         threads=ROW_THREADS,
         launches=_one_launch(-(-matrix.n_rows // ROW_THREADS)),
+        takes_values=False,
     )
     c_type = C_TYPES[matrix.values.dtype.str[1:]]
     if matrix.symmetric:
@@ -115,13 +118,14 @@ def local_program(
         sizes=sizes,
         threads=threads,
         launches=tuple(launches),
+        takes_values=False,
         most_threads=threads,
     )
     return replace(zero, then=(add,))
 
 
 def sweep_program(
-    matrix: CsrMatrix, colour: NDArray[np.integer], inverse: NDArray[Any], *, backward: bool
+    matrix: Store, colour: NDArray[np.integer], inverse: NDArray[Any], *, backward: bool
 ) -> CudaProgram:
     """The program of a sweep over the rows, colour by colour [R14 Algorithm 6].
 
@@ -130,8 +134,32 @@ def sweep_program(
     be zero before.
     """
     rows = matrix.shape[0]
-    # Several threads share a row, as in a product.
-    coop = fixed_rule(rows, matrix.columns.size).coop
+    c_type = C_TYPES[matrix.values.dtype.str[1:]]
+    arrays: dict[str, NDArray[Any]] = {
+        "by_colour": np.argsort(colour, kind="stable").astype(np.int32),
+        "inverse": inverse,
+    }
+    sizes = {}
+    if isinstance(matrix, CsrMatrix):
+        # Several threads share a row, as in a product.
+        coop = fixed_rule(rows, matrix.columns.size).coop
+        body = cuda_text.sweep_rows_body(c_type, coop)
+        arrays.update({"row_ptr": matrix.row_ptr, "columns": matrix.columns})
+    else:
+        # A thread takes a row, from element to element.
+        coop = 1
+        elements = rows_of_elements(matrix)
+        body = cuda_text.sweep_local_body(c_type, matrix.dofs.shape[1])
+        sizes["values_of_element"] = matrix.values.shape[1]
+        arrays.update(
+            {
+                "offset": elements.offset,
+                "element": elements.element,
+                "local_row": elements.local_row,
+                "entry": entries_of_rows(matrix).reshape(-1),
+                "dofs": matrix.dofs.reshape(-1),
+            }
+        )
     rows_of_block = ROW_THREADS // coop
     ends = offsets_of(np.bincount(colour, minlength=1)).tolist()
     # A launch for each colour: its rows need the values of the colours before.
@@ -142,20 +170,15 @@ def sweep_program(
             launches.append(Launch(blocks=blocks, first=first, last=last, part=0))
     if backward:
         launches.reverse()
-    arrays: dict[str, NDArray[Any]] = {
-        "row_ptr": matrix.row_ptr,
-        "columns": matrix.columns,
-        "by_colour": np.argsort(colour, kind="stable").astype(np.int32),
-        "inverse": inverse,
-    }
     return _matrix_program(
         matrix=matrix,
         name="meshprep_sweep",
-        body=cuda_text.sweep_rows_body(C_TYPES[matrix.values.dtype.str[1:]], coop),
+        body=body,
         arrays=arrays,
-        sizes={},
+        sizes=sizes,
         threads=ROW_THREADS,
         launches=tuple(launches),
+        takes_values=True,
     )
 
 
@@ -245,17 +268,18 @@ def _matrix_program(
     sizes: Mapping[str, int],
     threads: int,
     launches: tuple[Launch, ...],
+    takes_values: bool,
     most_threads: int = MOST_BLOCK,
 ) -> CudaProgram:
-    """A kernel of x, y and, in compressed rows, the values of a matrix, as a program."""
+    """A kernel of x, y and, where it takes them, the values of a matrix, as a program."""
     dtype = matrix.values.dtype
     rows, columns = matrix.shape
     slots = [
         Slot(name="x", access=Access.READ, dtype=dtype, shape=(columns, 1), rows="columns"),
         Slot(name="y", access=Access.WRITE, dtype=dtype, shape=(rows, 1), rows="rows"),
     ]
-    # The values of elements are among the arrays.
-    if not isinstance(matrix, LocalMatrices):
+    # Products have the values of elements among the arrays, in the order of the blocks.
+    if takes_values:
         values = Slot(
             name="values",
             access=Access.READ,

@@ -140,6 +140,31 @@ def sweep_rows_body(kind: str, coop: int) -> Lines:
     ]
 
 
+def sweep_local_body(kind: str, n: int) -> Lines:
+    """:func:`sweep_rows_body` for matrices of elements: a thread a row [R14 4.4.6].
+
+    The row sums over its elements; ``s2`` are the values of the elements.
+    """
+    # No other row of the launch is a dof of these elements, so that nothing races.
+    return [
+        "const Index place = first + (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
+        "if (place < last) {",
+        "  const int row = by_colour[place];",
+        f"  {kind} sum = 0;",
+        "  for (Index k = offset[row]; k < offset[row + 1]; ++k) {",
+        "    const Index e = element[k];",
+        f"    for (int j = 0; j < {n}; ++j) {{",
+        f"      const int dof = dofs[e * {n} + j];",
+        f"      const int at = entry[local_row[k] * {n} + j];",
+        "      if (dof >= 0 && dof != row)",
+        "        sum += s2[e * values_of_element + at] * s1[dof];",
+        "    }",
+        "  }",
+        "  s1[row] = s0[row] - inverse[row] * sum;",
+        "}",
+    ]
+
+
 def zero_body() -> Lines:
     """``y = 0``, before elements add to y."""
     return [

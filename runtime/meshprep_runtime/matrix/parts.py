@@ -10,7 +10,7 @@ from ..errors import MeshprepError
 from ..kernel.bind import Layout
 from ..loop import ParLoop
 from ..plan import LoopPlan
-from ..plan.parts import LoopPart
+from ..plan.parts import LoopPart, SetPart
 from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
 from ..program.layouts import LoopLayouts, check_sets
@@ -159,13 +159,7 @@ class PartProduct:
         Parameters and errors are those of the class. O(nonzeros).
         """
         self._product = Product(matrix, threads=threads)
-        set_part = plan.set_part(set_name)
-        if matrix.shape != (set_part.owned, set_part.size):
-            raise MeshprepError(
-                f"a matrix on '{set_name}' has shape {matrix.shape}, must be "
-                f"{(set_part.owned, set_part.size)} on this rank: take that of a "
-                "PartAssembly"
-            )
+        set_part = check_part_matrix(matrix, plan, set_name)
         self._plan = plan
         self._owned = set_part.owned
         self._x = plan.dat(set_name, 1, matrix.values.dtype.str[1:])
@@ -190,6 +184,17 @@ class PartProduct:
         self._x.array[: self._owned] = x
         self._plan.update(self._x)
         return self._product(self._x.array, out)
+
+
+def check_part_matrix(matrix: CsrMatrix, plan: DistributedPlan, set_name: str) -> SetPart:
+    """The rows of a set on this rank; raises MeshprepError where a matrix has others."""
+    set_part = plan.set_part(set_name)
+    if matrix.shape != (set_part.owned, set_part.size):
+        raise MeshprepError(
+            f"a matrix on '{set_name}' has shape {matrix.shape}, must be "
+            f"{(set_part.owned, set_part.size)} on this rank: take that of a PartAssembly"
+        )
+    return set_part
 
 
 def dot_on(plan: DistributedPlan) -> Callable[[Vector, Vector], float]:

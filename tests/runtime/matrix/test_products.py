@@ -12,7 +12,7 @@ from matrices import exact, local, random_csr, vector
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.matrix import CsrMatrix, code
 from meshprep_runtime.matrix.products import Product
-from meshprep_runtime.matrix.solve import ColouredSsor
+from meshprep_runtime.matrix.ssor import ColouredSsor
 
 
 @pytest.fixture

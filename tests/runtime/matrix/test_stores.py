@@ -134,8 +134,6 @@ def test_half_of_local_matrices():
     values[1, 2] += 1e-9
     with pytest.raises(MeshprepError, match="the matrix of element 1 is not symmetric"):
         whole.half()
-    with pytest.raises(MeshprepError, match="whole rows, which LocalMatrices has not"):
-        ColouredSsor(half)
 
 
 @pytest.mark.parametrize(
