@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
     from .batch import BatchSums
     from .cuda_products import to_gpu
+    from .part_products import PartProduct
     from .part_ssor import PartSsor
-    from .parts import PartAssembly, PartProduct, dot_on
+    from .parts import PartAssembly, dot_on
+    from .powers import PartPowers
     from .products import Product
     from .solve import Jacobi, cg
     from .ssor import ColouredSsor
@@ -26,7 +28,8 @@ _HOME = {
     "Jacobi": "solve",
     "LocalMatrices": "stores",
     "PartAssembly": "parts",
-    "PartProduct": "parts",
+    "PartPowers": "powers",
+    "PartProduct": "part_products",
     "PartSsor": "part_ssor",
     "Product": "products",
     "cg": "solve",
@@ -43,6 +46,7 @@ __all__ = [
     "Jacobi",
     "LocalMatrices",
     "PartAssembly",
+    "PartPowers",
     "PartProduct",
     "PartSsor",
     "Product",
