@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .products import Product
     from .solve import Jacobi, cg
     from .ssor import ColouredSsor
-    from .stores import CsrMatrix, LocalMatrices
+    from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 # The module of each name.
 _HOME = {
@@ -25,6 +25,7 @@ _HOME = {
     "BatchSums": "batch",
     "ColouredSsor": "ssor",
     "CsrMatrix": "stores",
+    "Ellpack": "stores",
     "Jacobi": "solve",
     "LocalMatrices": "stores",
     "PartAssembly": "parts",
@@ -43,6 +44,7 @@ __all__ = [
     "BatchSums",
     "ColouredSsor",
     "CsrMatrix",
+    "Ellpack",
     "Jacobi",
     "LocalMatrices",
     "PartAssembly",

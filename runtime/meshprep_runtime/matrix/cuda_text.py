@@ -1,7 +1,7 @@
 """The bodies of the products' kernels in CUDA C.
 
-As in loops, x is ``s0`` and y is ``s1``. The values of compressed rows are ``s2``; those of
-elements are ``values``, copied in the order of the blocks.
+As in loops, x is ``s0`` and y is ``s1``. The values of rows are ``s2``; those of elements
+are ``values``, copied in the order of the blocks.
 """
 
 from collections.abc import Sequence
@@ -55,9 +55,13 @@ def fixed_rule(rows: int, nonzeros: int) -> CsrThreads:
     coop = 1
     while coop < WARP and coop * coop * max(rows, 1) <= nonzeros:
         coop *= 2
+    return CsrThreads(BLOCK_SIZE, coop, largest_repeat(rows, coop))
+
+
+def largest_repeat(rows: int, coop: int) -> int:
+    """The largest ``repeat`` with which 1,500 thread blocks are left; at least 1."""
     # blocks(rows) >= 1500 means rows x coop > 1499 x repeat x 128
-    repeat = (rows * coop - 1) // ((BLOCKS_WANTED - 1) * BLOCK_SIZE)
-    return CsrThreads(BLOCK_SIZE, coop, max(repeat, 1))
+    return max((rows * coop - 1) // ((BLOCKS_WANTED - 1) * BLOCK_SIZE), 1)
 
 
 def kernel_text(
@@ -97,6 +101,22 @@ def csr_rows_body(kind: str, coop: int) -> Lines:
         "  }",
         *indent(_sum_of_group(kind, coop)),
         "  if (own && lane == 0) s1[i] = sum;",
+        "}",
+    ]
+
+
+def ellpack_rows_body(kind: str) -> Lines:
+    """``y = A x``: a thread a row; neighbouring threads read neighbouring entries [R14 3.3.1]."""
+    return [
+        "const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
+        "if (i < rows) {",
+        f"  {kind} sum = 0;",
+        "  for (Index k = 0; k < width; ++k) {",
+        "    const int column = columns[k * rows + i];",
+        "    if (column < 0) break;",
+        "    sum += s2[k * rows + i] * s0[column];",
+        "  }",
+        "  s1[i] = sum;",
         "}",
     ]
 

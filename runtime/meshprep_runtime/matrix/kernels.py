@@ -49,6 +49,25 @@ def csr_rows(
         y[i] = (a + b) + (c + d)
 
 
+def ellpack_rows(
+    span: tuple[int, int],
+    columns: NDArray[np.int32],
+    values: NDArray[Any],
+    x: NDArray[Any],
+    y: NDArray[Any],
+) -> None:
+    """``y = A x`` for some rows, entry by entry of all of them. O(rows x longest row)."""
+    first = U(span[0])
+    last = U(span[1])
+    for i in range(first, last):
+        y[i] = 0
+    for k in range(columns.shape[0]):
+        for i in range(first, last):
+            column = columns[k, i]
+            if column >= 0:
+                y[i] += values[k, i] * x[U(column)]
+
+
 def _dot_of_row(
     columns: NDArray[np.uint32], values: NDArray[Any], x: NDArray[Any], j: Any, end: Any
 ) -> Any:

@@ -15,7 +15,7 @@ from ..cuda.device import current
 from ..errors import MeshprepError, check_integer, check_number
 from ..types.maps import on_device, rows_of_entries
 from .products import check_place
-from .stores import CsrMatrix, Store, check_store
+from .stores import CsrMatrix, Ellpack, Store, check_store
 
 Vector = NDArray[Any]
 
@@ -140,6 +140,9 @@ def diagonal(matrix: Store) -> Vector:
         on = matrix.columns == row
         rows = row[on].astype(np.int64)
         entries = matrix.values[on]
+    elif isinstance(matrix, Ellpack):
+        entry, rows = np.nonzero(matrix.columns == np.arange(matrix.shape[0]))
+        entries = matrix.values[entry, rows]
     else:
         # The places of the diagonal in the matrix of an element.
         n = matrix.dofs.shape[1]
@@ -162,7 +165,7 @@ class Jacobi:
 
     Parameters
     ----------
-    matrix : CsrMatrix or LocalMatrices
+    matrix : CsrMatrix, Ellpack or LocalMatrices
 
     Raises
     ------

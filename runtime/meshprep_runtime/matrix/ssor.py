@@ -13,7 +13,7 @@ from . import kernels
 from .code import MatrixCode
 from .products import check_place, check_vector, csr_arrays
 from .solve import inverse_diagonal, on_device_of
-from .stores import CsrMatrix, LocalMatrices, Store, check_matrix
+from .stores import CsrMatrix, Ellpack, LocalMatrices, check_matrix
 
 Vector = NDArray[Any]
 # Rows of one colour that a thread takes at a time.
@@ -36,7 +36,8 @@ class ColouredSsor:
     Raises
     ------
     MeshprepError
-        For a zero on the diagonal, and rows of a colour that are coupled.
+        For a zero on the diagonal, and rows of a colour that are coupled;
+        for an Ellpack.
 
     Notes
     -----
@@ -44,7 +45,9 @@ class ColouredSsor:
     stores of a matrix have the same colours, and so the same iterations.
     """
 
-    def __init__(self, matrix: Store, colour: NDArray[np.integer] | None = None) -> None:
+    def __init__(
+        self, matrix: CsrMatrix | LocalMatrices, colour: NDArray[np.integer] | None = None
+    ) -> None:
         """Sort the rows by colour; parameters and errors are those of the class.
 
         Notes
@@ -54,6 +57,11 @@ class ColouredSsor:
         call.
         """
         check_matrix(matrix)
+        if isinstance(matrix, Ellpack):
+            raise MeshprepError(
+                "sweeps over the rows of an Ellpack are slow, since rows of a colour do not "
+                "lie side by side: give CsrMatrix.from_scipy(matrix.to_scipy())"
+            )
         if matrix.shape[0] != matrix.shape[1]:
             raise MeshprepError(
                 f"sweeps need a square matrix, not one of shape {matrix.shape}: on ranks "
@@ -191,7 +199,9 @@ def _local_arrays(matrix: LocalMatrices) -> dict[str, NDArray[Any]]:
     }
 
 
-def _coupled_rows(matrix: Store) -> tuple[NDArray[np.integer], NDArray[np.int32]]:
+def _coupled_rows(
+    matrix: CsrMatrix | LocalMatrices,
+) -> tuple[NDArray[np.integer], NDArray[np.int32]]:
     """The rows that each row is coupled to, as offsets and columns."""
     if isinstance(matrix, CsrMatrix):
         return matrix.row_ptr, matrix.columns

@@ -15,7 +15,15 @@ from meshprep_cuda_check.checked import CheckError
 from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.cuda.device import use
-from meshprep_runtime.matrix import ColouredSsor, CsrMatrix, Jacobi, Product, cg, to_gpu
+from meshprep_runtime.matrix import (
+    ColouredSsor,
+    CsrMatrix,
+    Ellpack,
+    Jacobi,
+    Product,
+    cg,
+    to_gpu,
+)
 from meshprep_runtime.matrix.cuda_products import DeviceProduct, sweep_program
 from meshprep_runtime.matrix.cuda_text import CsrThreads
 from meshprep_runtime.matrix.solve import diagonal
@@ -69,8 +77,10 @@ def test_rows(threads, there):
     check(product, replace(MIXED, values=2 * MIXED.values), there)
 
 
-def test_matrices_of_elements(there, strip):
+def test_other_stores(there, strip):
     plan, dofs = strip
+    padded = Ellpack.from_csr(MIXED)
+    check(Product(to_gpu(padded)), padded, there)
     for symmetric in (False, True):
         made = local(dofs, 91, symmetric=symmetric)
         check(Product(to_gpu(made), plan), made, there)
