@@ -33,7 +33,7 @@ WORKER, RANKS, MAP = "--rank", 2, "cells->nodes"
 LATENCIES = (0.0, 20e-6, 200e-6)
 COUNT = 4
 # Turns of a measurement, and the rows that all of them may have together.
-MOST_TURNS, ROWS_OF_TURNS = 300, 2e7
+MOST_TURNS, ROWS_OF_TURNS = 3000, 3e7
 
 
 class DelayedRequest:

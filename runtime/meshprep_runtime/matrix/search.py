@@ -10,6 +10,9 @@ from dataclasses import replace
 from ..cuda.strategies import WARP
 from .cuda_text import CsrThreads, fixed_rule, largest_repeat
 
+# A search ends after at most so many trials: the rule, and six numbers of threads a row with
+# the one that it begins with.
+MOST_TRIALS = 7
 # Proposes threads, and is sent the seconds that they took.
 Trials = Generator[CsrThreads, float, None]
 
@@ -18,7 +21,8 @@ class ThreadSearch:
     """The search for the threads of one product; each trial is a call of a solver.
 
     First the fixed rule, then as many thread blocks as there can be, then twice as many
-    threads a row while that gains, or else half as many. At most eight trials.
+    threads a row while that gains, or else half as many. At most
+    ``MOST_TRIALS`` trials.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from meshprep_runtime import Plan
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.matrix import Product, cuda_products, to_gpu
 from meshprep_runtime.matrix.cuda_text import CsrThreads, fixed_rule
-from meshprep_runtime.matrix.search import ThreadSearch
+from meshprep_runtime.matrix.search import MOST_TRIALS, ThreadSearch
 
 COOPS = (1, 2, 4, 8, 16, 32)
 
@@ -49,7 +49,7 @@ def test_the_best_of_times_with_one_valley(rows, mean, best, steps, repeats):
     rule = fixed_rule(rows, rows * mean)
     trials, search = replayed(rows, rows * mean, seconds)
     assert trials[0] == rule
-    assert len(set(trials)) == len(trials) <= 8
+    assert len(set(trials)) == len(trials) <= MOST_TRIALS
     assert search.seconds == seconds(search.proposed) == min(map(seconds, trials))
     repeated = min(repeats, 1.0) if rule.repeat > 1 else 1.0
     # Where fewer threads a row cannot repeat, the rule has no repeat to compare.
@@ -105,7 +105,7 @@ def test_first_calls_find_the_threads_and_the_plan_keeps_them(device, tmp_path):
     while not pattern.tuned:
         assert np.array_equal((product @ device.array(x)).get(), exact(K, x))
         calls += 1
-    assert calls <= 9
+    assert calls <= MOST_TRIALS + 1
     (tuned,) = pattern.tuned
     assert (tuned.device, tuned.dtype, tuned.coop, tuned.repeat) == ("emulated", "f8", 4, 1)
     assert tuned.seconds == 2.0 / cuda_products.TIMED_CALLS
