@@ -68,13 +68,13 @@ class LazyRows(NamedTuple):
 
 def _lazy_rows(matrix: MatrixPlan) -> LazyRows:
     entries_of_row = np.zeros(matrix.shape[0], np.int64)
-    more = 0
+    added_up = 0
     for place in matrix.place.values():
         # How often the loop adds to each nonzero, and then to each row.
         times = np.bincount(place[place >= 0], minlength=matrix.columns.size)
         entries_of_row += np.diff(offsets_of(times)[matrix.row_ptr])
-        more += int(times.sum()) - int(np.count_nonzero(times))
-    return LazyRows(width=int(entries_of_row.max(initial=0)), more=more)
+        added_up += int(times.sum()) - int(np.count_nonzero(times))
+    return LazyRows(width=int(entries_of_row.max(initial=0)), more=added_up)
 
 
 def store_bytes(

@@ -62,10 +62,11 @@ def time_stores(
     """
     backend = backend_of(device)
     loop_plan = plan[loop]
-    if len(loop_plan.loop.matrices) != 1:
+    n_matrices = len(loop_plan.loop.matrices)
+    if n_matrices != 1:
         raise MeshprepError(
-            f"loop '{loop}' adds to {len(loop_plan.loop.matrices)} matrices: --stores times "
-            "the product with the matrix of a loop that adds to one"
+            f"loop '{loop}' adds to {n_matrices} matrices: --stores times the product with "
+            "the matrix of a loop that adds to one"
         )
     (arg,) = loop_plan.loop.matrices
     pattern = loop_plan.matrices[arg.name]

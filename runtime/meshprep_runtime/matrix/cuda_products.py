@@ -26,7 +26,6 @@ from . import cuda_text
 from .code import check_blocks
 from .cuda_text import MOST_BLOCK, CsrThreads, fixed_rule
 from .search import ThreadSearch
-from .ssor import entries_of_rows, rows_of_elements
 from .stores import (
     CsrMatrix,
     Ellpack,
@@ -35,6 +34,8 @@ from .stores import (
     Store,
     check_matrix,
     check_store,
+    entries_of_rows,
+    rows_of_elements,
 )
 
 # Threads of a block, in kernels over rows.

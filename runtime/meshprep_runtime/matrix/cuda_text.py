@@ -106,7 +106,7 @@ def csr_rows_body(kind: str, coop: int) -> Lines:
 
 
 def ellpack_rows_body(kind: str) -> Lines:
-    """``y = A x``: a thread a row; neighbouring threads read neighbouring entries [R14 3.3.1]."""
+    """``y = A x``: a thread a row; neighbours read neighbouring entries [R14 3.3.1]."""
     return [
         "const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
         "if (i < rows) {",

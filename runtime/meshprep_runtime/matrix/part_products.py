@@ -1,4 +1,4 @@
-"""Products on ranks: an exchange that can be hidden behind rows that need no copies [R14 6.3]."""
+"""Products on ranks, whose exchange may hide behind rows without copies [R14 6.3]."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,8 +17,8 @@ from .products import Product, check_out, check_threads, check_vector, csr_array
 from .stores import CsrMatrix
 
 Vector = NDArray[Any]
-# Rows that need no copies run in steps of so many nonzeros and at most so many steps, with a
-# look at the messages after each: most MPIs move large messages only when they are called.
+# Rows that need no copies run in steps of so many nonzeros and at most so many steps, with
+# a look at the messages after each: most MPIs move messages only when they are called.
 STEP_NONZEROS = 1 << 16
 MOST_STEPS = 4
 # Calls of each way that are timed.

@@ -252,12 +252,12 @@ def _messages_for(
     """
     # Sort the copies by number, so that both sides have the same order.
     copies = owned + np.argsort(numbers[owned:])
-    wanted = _by_owner(owned_start, numbers[copies])
-    asked = ranks.exchange(wanted, MAKING)
+    copies_of_rank = _by_owner(owned_start, numbers[copies])
+    asked = ranks.exchange(copies_of_rank, MAKING)
     sent = {rank: which - owned_start[ranks.rank] for rank, which in asked.items()}
     received = {}
     first = 0
-    for rank, which in wanted.items():
+    for rank, which in copies_of_rank.items():
         received[rank] = copies[first : first + which.size]
         first += which.size
     return MapPart(send=_as_messages(sent), receive=_as_messages(received))

@@ -10,8 +10,8 @@ from dataclasses import replace
 from ..cuda.strategies import WARP
 from .cuda_text import CsrThreads, fixed_rule, largest_repeat
 
-# A search ends after at most so many trials: the rule, and six numbers of threads a row with
-# the one that it begins with.
+# A search ends after at most so many trials: the rule, and six numbers of threads a row, of
+# which one is that of the rule.
 MOST_TRIALS = 7
 # Proposes threads, and is sent the seconds that they took.
 Trials = Generator[CsrThreads, float, None]
@@ -61,7 +61,8 @@ def _trials(rows: int, rule: CsrThreads) -> Trials:
         trial = replace(rule, repeat=1)
         seconds = yield trial
         if seconds < least:
-            fastest, least = trial, seconds
+            fastest = trial
+            least = seconds
     repeats = fastest.repeat > 1
     # Climb: twice as many threads a row while that gains, else half as many.
     start = fastest.coop

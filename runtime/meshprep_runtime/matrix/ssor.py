@@ -1,6 +1,5 @@
 """Symmetric sweeps over the rows of a matrix, colour by colour [R14 3.3, 4.4.6]."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,14 @@ from . import kernels
 from .code import MatrixCode
 from .products import check_place, check_vector, csr_arrays
 from .solve import inverse_diagonal, on_device_of
-from .stores import CsrMatrix, Ellpack, LocalMatrices, check_matrix
+from .stores import (
+    CsrMatrix,
+    Ellpack,
+    LocalMatrices,
+    check_matrix,
+    entries_of_rows,
+    rows_of_elements,
+)
 
 Vector = NDArray[Any]
 # Rows of one colour that a thread takes at a time.
@@ -59,8 +65,8 @@ class ColouredSsor:
         check_matrix(matrix)
         if isinstance(matrix, Ellpack):
             raise MeshprepError(
-                "sweeps over the rows of an Ellpack are slow, since rows of a colour do not "
-                "lie side by side: give CsrMatrix.from_scipy(matrix.to_scipy())"
+                "sweeps over the rows of an Ellpack are slow, since rows of a colour do "
+                "not lie side by side: give CsrMatrix.from_scipy(matrix.to_scipy())"
             )
         if matrix.shape[0] != matrix.shape[1]:
             raise MeshprepError(
@@ -143,47 +149,6 @@ class ColouredSsor:
         self._forward.run(r * self._inverse, y)
         self._backward.run(y, z)
         return z
-
-
-@dataclass(frozen=True, eq=False)
-class RowsOfElements:
-    """The rows of the elements' matrices that add up to each row of the matrix.
-
-    Row ``i`` of the matrix is the sum of those from ``offset[i]`` to ``offset[i + 1] - 1``:
-    row ``local_row`` of the matrix of element ``element``.
-    """
-
-    offset: NDArray[np.int64]
-    element: NDArray[np.int32]
-    local_row: NDArray[np.int32]
-
-
-def rows_of_elements(matrix: LocalMatrices) -> RowsOfElements:
-    """The elements' rows of each row, in the order of the elements. O(elements n log)."""
-    n = matrix.dofs.shape[1]
-    dofs = matrix.dofs.reshape(-1)
-    # Dofs that are left out have number -1, so that they come first.
-    order = np.argsort(dofs, kind="stable")[np.count_nonzero(dofs < 0) :]
-    return RowsOfElements(
-        offset=offsets_of(np.bincount(dofs[order], minlength=matrix.n_rows)).astype(
-            np.int64
-        ),
-        element=(order // max(n, 1)).astype(np.int32),
-        local_row=(order % max(n, 1)).astype(np.int32),
-    )
-
-
-def entries_of_rows(matrix: LocalMatrices) -> NDArray[np.int32]:
-    """(n, n): where the entry of a local row and column stands in an element's values."""
-    n = matrix.dofs.shape[1]
-    if not matrix.symmetric:
-        return np.arange(n * n, dtype=np.int32).reshape(n, n)
-    # Half of a matrix has its entries from the diagonal on; the others are mirror images.
-    entry = np.zeros((n, n), np.int32)
-    i, j = np.triu_indices(n)
-    entry[i, j] = np.arange(i.size)
-    entry[j, i] = entry[i, j]
-    return entry
 
 
 def _local_arrays(matrix: LocalMatrices) -> dict[str, NDArray[Any]]:

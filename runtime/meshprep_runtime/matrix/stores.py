@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import MeshprepError, check_integer, import_package
 from ..plan.tuned import ProductThreads
-from ..types.maps import as_indices, on_device, rows_of_entries
+from ..types.maps import as_indices, offsets_of, on_device, rows_of_entries
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -218,7 +218,7 @@ class CsrMatrix(MatrixStore):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ellpack(MatrixStore):
-    """Rows of one length, stored entry by entry, so that neighbouring rows are read together.
+    """Rows of one length, entry by entry, so that neighbouring rows are read together.
 
     Parameters
     ----------
@@ -458,6 +458,47 @@ class LocalMatrices(MatrixStore):
         entries = values[in_matrix], (rows[in_matrix], columns[in_matrix])
         matrix: csr_array = _sparse().coo_array(entries, shape=self.shape).tocsr()
         return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOfElements:
+    """The rows of the elements' matrices that add up to each row of the matrix.
+
+    Row ``i`` of the matrix is the sum of those from ``offset[i]`` to ``offset[i + 1] - 1``:
+    row ``local_row`` of the matrix of element ``element``.
+    """
+
+    offset: NDArray[np.int64]
+    element: NDArray[np.int32]
+    local_row: NDArray[np.int32]
+
+
+def rows_of_elements(matrix: LocalMatrices) -> RowsOfElements:
+    """The elements' rows of each row, in the order of the elements. O(elements n log)."""
+    n = matrix.dofs.shape[1]
+    dofs = matrix.dofs.reshape(-1)
+    # Dofs that are left out have number -1, so that they come first.
+    order = np.argsort(dofs, kind="stable")[np.count_nonzero(dofs < 0) :]
+    return RowsOfElements(
+        offset=offsets_of(np.bincount(dofs[order], minlength=matrix.n_rows)).astype(
+            np.int64
+        ),
+        element=(order // max(n, 1)).astype(np.int32),
+        local_row=(order % max(n, 1)).astype(np.int32),
+    )
+
+
+def entries_of_rows(matrix: LocalMatrices) -> NDArray[np.int32]:
+    """(n, n): where the entry of a local row and column stands in an element's values."""
+    n = matrix.dofs.shape[1]
+    if not matrix.symmetric:
+        return np.arange(n * n, dtype=np.int32).reshape(n, n)
+    # Half of a matrix has its entries from the diagonal on; the others are mirror images.
+    entry = np.zeros((n, n), np.int32)
+    i, j = np.triu_indices(n)
+    entry[i, j] = np.arange(i.size)
+    entry[j, i] = entry[i, j]
+    return entry
 
 
 Store = CsrMatrix | Ellpack | LocalMatrices

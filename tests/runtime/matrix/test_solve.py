@@ -10,7 +10,8 @@ from meshprep_runtime import MeshprepError
 from meshprep_runtime.matrix import CsrMatrix, LocalMatrices, code, ssor
 from meshprep_runtime.matrix.products import Product
 from meshprep_runtime.matrix.solve import Jacobi, cg, diagonal
-from meshprep_runtime.matrix.ssor import ColouredSsor, entries_of_rows
+from meshprep_runtime.matrix.ssor import ColouredSsor
+from meshprep_runtime.matrix.stores import entries_of_rows
 
 
 @pytest.mark.parametrize(("degree", "n"), ITERATIONS)
