@@ -11,6 +11,7 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.matrix import LocalMatrices, Product, to_gpu
 from meshprep_runtime.matrix.assemble import STORES
+from meshprep_runtime.matrix.kernels import MOST_DOFS
 from meshprep_runtime.matrix.search import MOST_TRIALS
 from meshprep_runtime.matrix.stores import Store
 from meshprep_runtime.plan import LoopPlan, Plan
@@ -23,6 +24,7 @@ from .tune import backend_of
 
 # The stores that hold the sum over all loops that add to a matrix.
 SUMMED = ("csr", "ellpack")
+HALF = "local, half"
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,10 @@ def time_stores(
     # A loop fills the stores that sum nothing with its own elements alone.
     is_alone = len(pattern.place) == 1
     names = [name for name in bytes_of_store if is_alone or name in SUMMED]
+    # Half of larger matrices is not multiplied on a processor.
+    n_dofs = loop_plan.maps[str(arg.map)].arity
+    if backend.machine.kind != GPU and n_dofs > MOST_DOFS and HALF in names:
+        names.remove(HALF)
     products = {name: _product(loop_plan, name, backend) for name in names}
     x = backend.put(np.ones(pattern.shape[1], arg.dtype))
     y = backend.put(np.ones(pattern.shape[0], arg.dtype))
@@ -107,7 +113,7 @@ def _product(plan: LoopPlan, store: str, backend: Backend) -> Product:
 
 def _zeros_in(plan: LoopPlan, store: str) -> Store:
     (arg,) = plan.loop.matrices
-    if store != "local, half":
+    if store != HALF:
         matrix, _ = STORES[store](plan, arg)
         return matrix
     whole: Any = _zeros_in(plan, "local")

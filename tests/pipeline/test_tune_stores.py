@@ -56,6 +56,15 @@ def test_loops_that_share_a_matrix_have_no_elements_of_their_own():
     assert sorted(trial.store for trial in times.trials) == ["csr", "ellpack"]
 
 
+def test_half_of_large_elements_is_left_out_on_a_processor():
+    """Squares of degree 4 have 25 dofs."""
+    mesh = generate("box", nx=4, ny=4, nz=0, type="quad")
+    loops = [stiffness("cells->dofs4")]
+    plan = prepare(mesh, loops, Options(block_size=32)).plan
+    times = time_stores(plan, "stiffness", runs=1)
+    assert sorted(trial.store for trial in times.trials) == STORES[:-1]
+
+
 def test_a_loop_without_a_matrix_is_refused():
     mesh = generate("delaunay2d", cells=60, seed=0)
     plan = prepare(mesh, ["edges->cells"], Options(block_size=32)).plan

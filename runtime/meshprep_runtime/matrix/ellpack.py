@@ -69,8 +69,8 @@ def lazy_places(plan: LoopPlan, arg: Arg) -> tuple[NDArray[np.int64], int]:
     places[~((rows >= 0)[:, :, None] & has_column[:, None, :])] = -1
     has_row = row >= 0
     lengths = np.bincount(row[has_row], n_columns[has_row], minlength=matrix.shape[0])
-    shape = matrix.place[plan.loop.name].shape
-    return places.reshape(shape), int(lengths.max(initial=0))
+    of_elements: NDArray[np.int64] = places.reshape(matrix.place[plan.loop.name].shape)
+    return of_elements, int(lengths.max(initial=0))
 
 
 def _zeros(

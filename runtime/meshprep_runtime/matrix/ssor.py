@@ -1,5 +1,6 @@
 """Symmetric sweeps over the rows of a matrix, colour by colour [R14 3.3, 4.4.6]."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,7 @@ class ColouredSsor:
         # On cores a phase of the schedule runs a colour.
         order = np.argsort(colour, kind="stable").astype(np.int32)
         arrays = {"rows": read_only(order), "inverse": read_only(self._inverse)}
+        kernel: Callable[..., None]
         if isinstance(matrix, CsrMatrix):
             kernel = kernels.sweep_rows
             arrays.update(csr_arrays(matrix))
