@@ -81,9 +81,10 @@ def iteration_row(degree: int, dofs: int) -> dict[str, Any]:
     """Iterations without a preconditioner, and with sweeps over each store."""
     problem = problem_of(degree, dofs)
     rows, local, load = problem.csr(), problem.local(), problem.load()
-    ways = {"none": None, "CSR": ColouredSsor(rows), "elements": ColouredSsor(local)}
+    by_rows = ColouredSsor(rows)
+    ways = {"none": None, "CSR": by_rows, "elements": ColouredSsor(local)}
     found = {name: cg(Product(rows), load, way).iterations for name, way in ways.items()}
-    return {"degree": degree, "rows": load.size, "colours": ways["CSR"].colours} | found
+    return {"degree": degree, "rows": load.size, "colours": by_rows.colours} | found
 
 
 def processor_seconds(work: Callable[[], Any]) -> float:

@@ -65,12 +65,12 @@ def lazy_places(plan: LoopPlan, arg: Arg) -> tuple[NDArray[np.int64], int]:
     # Columns without a dof are skipped.
     entry_in_element = np.cumsum(has_column, axis=1) - 1
     entry = first_entry.reshape(rows.shape)[:, :, None] + entry_in_element[:, None, :]
-    places = entry * matrix.shape[0] + rows[:, :, None]
+    places: NDArray[np.int64] = entry * matrix.shape[0] + rows[:, :, None].astype(np.int64)
     places[~((rows >= 0)[:, :, None] & has_column[:, None, :])] = -1
     has_row = row >= 0
     lengths = np.bincount(row[has_row], n_columns[has_row], minlength=matrix.shape[0])
-    of_elements: NDArray[np.int64] = places.reshape(matrix.place[plan.loop.name].shape)
-    return of_elements, int(lengths.max(initial=0))
+    n_elements, n_entries = matrix.place[plan.loop.name].shape
+    return places.reshape(n_elements, n_entries), int(lengths.max(initial=0))
 
 
 def _zeros(
