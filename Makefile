@@ -156,7 +156,7 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_stores.py
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 
-BENCHES := start busy io topology order target colour pipeline partition graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fem forms chains mpi launch tune model registers threads report spmv stores search rank_products numpy
+BENCHES := start busy io topology order target colour pipeline partition graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fem forms chains mpi launch tune model registers threads report spmv stores search rank_products rank_sweeps numpy
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 
