@@ -1,8 +1,5 @@
 """Products of sparse matrices on a GPU beside cuSPARSE's: CSR by the fixed rule and by search.
 
-The second table has the matrices of quads of degree 1 to 4 in every store: rows, and the
-matrices of the elements, whole and half.
-
     python benchmarks/bench_gpu_spmv.py [scale]
 
 Times are the device's own; launches, cuSPARSE's too, are replayed as a graph, and of its two
@@ -18,22 +15,15 @@ from typing import Any
 import cusparse
 import numpy as np
 from bench_gpu import copy_bandwidth
+from bench_gpu_stores import COOPS, SAMPLES, TOLERANCE, seconds_of
 from bench_spmv import csr, matrices
-from common import csr_product_bytes, table
+from common import csr_product_bytes
 from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
 from scipy import sparse
 
-from meshprep_runtime.cuda import CudaProgram
-from meshprep_runtime.cuda.arrays import DeviceBinder
 from meshprep_runtime.cuda.device import Device, import_cupy
-from meshprep_runtime.cuda.executor import Launcher
-from meshprep_runtime.matrix.cuda_products import csr_program, local_program
+from meshprep_runtime.matrix.cuda_products import csr_program
 from meshprep_runtime.matrix.cuda_text import CsrThreads
-from poisson import CELLS_TO_DOFS, integrate, prepared_square, square
-
-# Threads a row, with a row a group and blocks of 128 threads.
-COOPS = (1, 2, 4, 8, 16, 32)
-SAMPLES, TOLERANCE = 5, 1e-12
 
 
 def main(scale: float = 1.0) -> None:
@@ -41,35 +31,7 @@ def main(scale: float = 1.0) -> None:
     device = device_or_exit()
     copy = copy_bandwidth(device)
     rows = [_row(device, copy, name, made) for name, made in matrices(scale).items()]
-    stores = [
-        _store_row(device, degree, round(500 * scale**0.5)) for degree in (1, 2, 3, 4)
-    ]
-    report_gpu("-spmv", device, rows, stores=stores)
-    table(stores)
-
-
-def _store_row(device: Device, degree: int, side: int) -> dict[str, Any]:
-    """Quads of one degree, ``side`` dofs along a side, in every store [R14 Table 3.1]."""
-    prepared, ordered = prepared_square(square(side // degree, degree), 256, "gpu")
-    problem, plan = integrate(ordered), prepared.plan[CELLS_TO_DOFS]
-    rows, local = problem.csr(), problem.local()
-    made = rows.to_scipy()
-    x = np.random.default_rng(1).standard_normal(made.shape[1])
-    programs = {
-        "rows": (csr_program(rows), rows.values),
-        "elements": (local_program(local, plan), None),
-        "half of them": (local_program(local.half(), plan), None),
-    }
-    found = {
-        f"{name} us": 1e6 * _seconds_of(device, program, x, values, made @ x)
-        for name, (program, values) in programs.items()
-    }
-    return {
-        "degree": degree,
-        "dofs": x.size,
-        **found,
-        "cuSPARSE us": 1e6 * _peer(device, made, x),
-    }
+    report_gpu("-spmv", device, rows)
 
 
 def _row(device: Device, copy: float, name: str, made: sparse.csr_array) -> dict[str, Any]:
@@ -98,24 +60,7 @@ def _products(
     matrix, wanted = csr(made), made @ x
     programs = {str(k): csr_program(matrix, CsrThreads(128, k, 1)) for k in COOPS}
     for name, program in ({"rule": csr_program(matrix)} | programs).items():
-        yield name, _seconds_of(device, program, x, matrix.values, wanted)
-
-
-def _seconds_of(
-    device: Device,
-    program: CudaProgram,
-    x: np.ndarray,
-    values: np.ndarray | None,
-    wanted: np.ndarray,
-) -> float:
-    launcher = Launcher(program, device, graph=True)
-    given = {"x": x, "y": np.full(wanted.size, 7.0)}
-    given |= {} if values is None else {"values": values}
-    arrays = {name: device.array(array) for name, array in given.items()}
-    given = DeviceBinder(program.loop, program.slots)(arrays, device)
-    launcher(given)
-    check_off(arrays["y"].get(), wanted, TOLERANCE, "a product")
-    return min(device_seconds(device, partial(launcher, given), SAMPLES))
+        yield name, seconds_of(device, program, x, matrix.values, wanted)
 
 
 def _peer(device: Device, made: sparse.csr_array, x: np.ndarray) -> float:

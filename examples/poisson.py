@@ -19,7 +19,8 @@ from meshprep.pipeline.steps import Options, Prepared, prepare
 from meshprep_runtime.cuda.device import Device, current
 from meshprep_runtime.matrix import CsrMatrix, LocalMatrices, to_gpu
 from meshprep_runtime.matrix.products import Product
-from meshprep_runtime.matrix.solve import CgSolution, ColouredSsor, Jacobi, cg
+from meshprep_runtime.matrix.solve import CgSolution, Jacobi, cg
+from meshprep_runtime.matrix.ssor import ColouredSsor
 
 CELLS_TO_DOFS = "cells->dofs"
 
@@ -191,13 +192,14 @@ def solutions(
         (by_rows, "CSR, Jacobi", jacobi),
         (by_rows, "CSR, coloured SSOR", ssor),
         (by_cells, "local matrices, Jacobi", jacobi),
+        (by_cells, "local matrices, coloured SSOR", ColouredSsor(local)),
     ):
         start = time.perf_counter()
         found = cg(product, load, precondition)
         seconds = time.perf_counter() - start
         error = problem.error(found.x if device is None else found.x.get())
         print(
-            f"{name:24} {found.iterations:5} iterations {seconds:8.3f} s  error {error:.2e}"
+            f"{name:29} {found.iterations:5} iterations {seconds:8.3f} s  error {error:.2e}"
         )
         yield name, found
 

@@ -6,10 +6,14 @@ Caches are left out: every number is moved each time it is used.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isqrt
+from typing import NamedTuple
+
+import numpy as np
 
 from meshprep_runtime.plan import LoopPlan
 from meshprep_runtime.plan.matrices import MatrixPlan, plain_args, with_places
 from meshprep_runtime.program.timings import useful_bytes
+from meshprep_runtime.types.maps import offsets_of
 
 # Bytes of a column, of where a row begins, and of a dof's number.
 INDEX_BYTES = 4
@@ -19,7 +23,9 @@ INDEX_BYTES = 4
 class StoreBytes:
     """The bytes of a matrix in one store."""
 
-    store: str  # ``"csr"``, ``"local"``, ``"local, half"``
+    store: (
+        str  # ``"csr"``, ``"ellpack"``, ``"lazy-ellpack"``, ``"local"``, ``"local, half"``
+    )
     stored: int  # bytes of its arrays
     product: int  # bytes that a product moves if caches keep the vectors
     # Bytes that the loops which add to it move if caches keep what elements share; None for
@@ -45,6 +51,32 @@ def call_bytes(plan: LoopPlan, matrices: Mapping[str, MatrixPlan] | None = None)
     return useful_bytes(plan.loop, maps, sizes) + bytes_of_maps
 
 
+class LazyRows(NamedTuple):
+    """The size of rows in which nothing is added up.
+
+    Attributes
+    ----------
+    width : int
+        Entries of the longest row.
+    more : int
+        Entries beyond the nonzeros, in all rows.
+    """
+
+    width: int
+    more: int
+
+
+def _lazy_rows(matrix: MatrixPlan) -> LazyRows:
+    entries_of_row = np.zeros(matrix.shape[0], np.int64)
+    added_up = 0
+    for place in matrix.place.values():
+        # How often the loop adds to each nonzero, and then to each row.
+        times = np.bincount(place[place >= 0], minlength=matrix.columns.size)
+        entries_of_row += np.diff(offsets_of(times)[matrix.row_ptr])
+        added_up += int(times.sum()) - int(np.count_nonzero(times))
+    return LazyRows(width=int(entries_of_row.max(initial=0)), more=added_up)
+
+
 def store_bytes(
     matrix: MatrixPlan, itemsize: int = 8, loops: Iterable[LoopPlan] = ()
 ) -> list[StoreBytes]:
@@ -57,17 +89,27 @@ def store_bytes(
     rows = matrix.shape[0]
     vectors = sum(matrix.shape) * itemsize
 
-    # Rows of nonzeros with their columns, and where each row begins.
-    bytes_of_nonzeros = matrix.columns.size * (itemsize + INDEX_BYTES)
-    stored = bytes_of_nonzeros + (rows + 1) * INDEX_BYTES
-    stores = [
-        StoreBytes(
-            store="csr",
-            stored=stored,
-            product=stored + vectors,
-            assembly=sum(map(call_bytes, loops)) or None,
+    # Rows of nonzeros with their columns, and where each row begins; or all rows as long as
+    # the longest.
+    entry = itemsize + INDEX_BYTES
+    width = int(np.diff(matrix.row_ptr).max(initial=0))
+    sums = sum(map(call_bytes, loops))
+    lazy = _lazy_rows(matrix)
+    stores = []
+    for name, stored, assembly in (
+        ("csr", matrix.columns.size * entry + (rows + 1) * INDEX_BYTES, sums),
+        ("ellpack", width * rows * entry, sums),
+        # Nothing is added up: each entry of an element is read and written.
+        ("lazy-ellpack", lazy.width * rows * entry, sums + 2 * itemsize * lazy.more),
+    ):
+        stores.append(
+            StoreBytes(
+                store=name,
+                stored=stored,
+                product=stored + vectors,
+                assembly=assembly if loops else None,
+            )
         )
-    ]
 
     # The matrices of the elements, all of them or the half that symmetric ones need.
     shapes = []

@@ -76,7 +76,7 @@ def tune_plan(
     made-up numbers. ``search`` is as for :func:`meshprep_runtime.tuning.tune.tune`. On a
     CPU the loop is also timed in the input order, unless it adds to matrices.
     """
-    backend = _backend_of(device)
+    backend = backend_of(device)
     loop_plan = plan[loop]
     loop = loop_plan.loop.name
 
@@ -177,7 +177,7 @@ def _time_input_order(
     return tune(kernel, unchanged, restored, backend=backend, **search).best
 
 
-def _backend_of(device: str | Backend) -> Backend:
+def backend_of(device: str | Backend) -> Backend:
     """The machine to time loops on."""
     if isinstance(device, Backend):
         return device

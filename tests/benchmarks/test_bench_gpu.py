@@ -168,17 +168,27 @@ def test_what_a_card_has_not_settled(bench, folder, capsys, monkeypatch):
 
 
 def test_products_by_every_store(bench, monkeypatch):
-    """Each is compared with scipy's; cuSPARSE alone needs a GPU."""
-    import bench_gpu_spmv as spmv
+    """Each is compared with scipy's, and with the threads that a product finds."""
+    import bench_gpu_stores as stores
+    from bench_spmv import neighbours
 
-    monkeypatch.setattr(spmv, "SAMPLES", 1)
-    monkeypatch.setattr(spmv, "_peer", lambda *given, **named: 1e-6)
+    monkeypatch.setattr(stores, "SAMPLES", 1)
     with use(EmulatedDevice()) as there:
-        row = spmv._store_row(there, 2, 12)
-    ours = ["rows us", "elements us", "half of them us"]
-    assert list(row) == ["degree", "dofs", *ours, "cuSPARSE us"]
+        row = stores.store_row(there, 2, 12)
+        found = stores.search_row(there, "neighbours", neighbours(9))
+    us = [key for key in row if key.endswith(" us")]
+    assert us == ["CSR us", "ELLPACK us", "lazy us", "elements us", "half us"]
     assert row["dofs"] == 11 * 11
-    assert min(row[name] for name in ours) > 0
+    assert min(row[name] for name in us) > 0
+    assert 2 <= found["trials"] <= 7
+    assert found["nonzeros"] == 4 * 81
+    shown = stores.without_times(row | found)
+    assert {key for key, value in shown.items() if value is not None} == {
+        "degree",
+        "dofs",
+        "matrix",
+        "nonzeros",
+    }
 
 
 @pytest.mark.slow

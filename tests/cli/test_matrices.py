@@ -29,9 +29,9 @@ def test_a_plan_with_a_matrix(cli, shows, fails, mesh_file):
     assert shown["nonzeros"] == matrix.columns.size
     assert "stiffness" in cli("info", plan)[1]
     stores = json.loads(cli("info", plan, "--json")[1])["stores"]
-    names = ["csr", "local", "local, half"]
+    names = ["csr", "ellpack", "lazy-ellpack", "local", "local, half"]
     assert [s["store"] for s in stores] == names
-    assert stores[1]["bytes of assembly"] < stores[0]["bytes of assembly"]
+    assert stores[3]["bytes of assembly"] < stores[0]["bytes of assembly"]
     page = mesh_file.with_name("report.html")
     assert "bytes of a product" in shows("report", plan, "--html", page, "-q", "--full")
     assert page.read_text().count('id="plan1-matrix-k-') == 2

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +22,8 @@ from ..groups import listed
 
 if TYPE_CHECKING:
     from meshprep.pipeline.tune import Tuning
+    from meshprep.pipeline.tune_stores import StoreTimes
+    from meshprep_runtime.plan import Plan
     from meshprep_runtime.plan.tuned import Trial
 
 SHOWN = 12
@@ -44,6 +46,13 @@ class KernelOptions:
             "--loop", help="Loop to tune; default: the one that the kernel is named as."
         ),
     ] = None
+    stores: Annotated[
+        bool,
+        typer.Option(
+            "--stores",
+            help="Time the product with the loop's matrix in every store instead.",
+        ),
+    ] = False
     values: Annotated[
         str | None,
         typer.Option(
@@ -96,6 +105,7 @@ def tune_loop(
 ) -> None:
     """Find the fastest way to run a loop, and write it into the plan."""
     from meshprep.pipeline.tune import loop_of, tune_plan
+    from meshprep.pipeline.tune_stores import time_stores
     from meshprep_runtime.plan import Plan
 
     options.set_threads(threads)
@@ -106,6 +116,20 @@ def tune_loop(
     else:
         function = None
     name = loop_of(loaded, function, kernels.loop)
+    if kernels.stores:
+        if kernels.kernel is not None:
+            raise MeshprepError(
+                "--stores goes without --kernel: it times products, not loops"
+            )
+        with console.progress(quiet) as progress:
+            times = time_stores(
+                loaded, name, device=tried.device, runs=tried.runs, progress=progress
+            )
+        # What products have found on a GPU lies in the plan.
+        if loaded.matrices[times.matrix].tuned and not dry_run:
+            loaded.save(plan, overwrite=True)
+        _show_stores(times, loaded, as_json)
+        return
     strategies = None
     if tried.strategies is not None:
         strategies = listed(tried.strategies)
@@ -130,6 +154,39 @@ def tune_loop(
         console.show_json(_tuning_record(done))
     else:
         _show_tuning(done, plan, dry_run)
+
+
+def _show_stores(times: StoreTimes, plan: Plan, as_json: bool) -> None:
+    """Print the stores of a matrix, the fastest first, and the threads that CSR takes."""
+    if as_json:
+        console.show_json(asdict(times))
+        return
+    fastest = times.trials[0]
+    rows = []
+    for trial in times.trials:
+        slower = "1.00"
+        if trial is not fastest:
+            slower = console.slower(trial.timing, fastest.timing)
+        rows.append(
+            (
+                trial.store,
+                f"{trial.bytes / 1e6:.1f}",
+                _ms(trial.timing.least),
+                _ms(trial.timing.median),
+                f"{1e-9 * trial.bytes / trial.timing.least:.1f}",
+                slower,
+            )
+        )
+    console.show_table(
+        f"products with matrix {times.matrix}, timed on {times.machine}",
+        ("store", "MB", "ms", "median", "GB/s", "times the best"),
+        rows,
+    )
+    for tuned in plan.matrices[times.matrix].tuned:
+        console.show(
+            f"CSR on {tuned.device}: {tuned.coop} threads a row are the fastest, "
+            f"blocks of {tuned.block_size}, {tuned.repeat} rows each"
+        )
 
 
 def _by_strategy(progress: console.Report) -> console.Report:

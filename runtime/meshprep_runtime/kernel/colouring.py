@@ -51,21 +51,52 @@ def first_fit(columns: NDArray[Any], n_points: int, colour: NDArray[Any]) -> Non
         base += 64
 
 
-@numba.njit(cache=True)
 def first_fit_rows(
     row_ptr: NDArray[np.integer], columns: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """For each row the lowest colour that no neighbour has so far. O(nonzeros)."""
     rows = row_ptr.size - 1
     colour = np.full(rows, -1, np.int32)
-    # By colour, the last row that has a neighbour of this colour.
-    taken_by = np.full(rows + 1, -1, np.int32)
+    first_fit_ready_rows(row_ptr, columns, np.arange(rows), colour)
+    return colour
+
+
+@numba.njit(cache=True)
+def first_fit_ready_rows(
+    row_ptr: NDArray[np.integer],
+    columns: NDArray[np.int32],
+    number: NDArray[np.int64],
+    colour: NDArray[np.int32],
+) -> int:
+    """Colour the rows whose neighbours of lower number have a colour; returns what is left.
+
+    ``number`` and ``colour`` are of the columns, of which the first are the rows, with
+    ascending numbers. A row without a colour has -1. O(nonzeros).
+    """
+    rows = row_ptr.size - 1
+    left = 0
+    longest = 0
     for i in range(rows):
+        longest = max(longest, row_ptr[i + 1] - row_ptr[i])
+    # By colour, the last row that has a neighbour of this colour. A row has no more
+    # neighbours than entries, so that one of the first colours is free.
+    taken_by = np.full(longest + 1, -1, np.int32)
+    for i in range(rows):
+        if colour[i] >= 0:
+            continue
+        is_ready = True
         for j in range(row_ptr[i], row_ptr[i + 1]):
-            if colour[columns[j]] >= 0:
-                taken_by[colour[columns[j]]] = i
+            neighbour = columns[j]
+            c = colour[neighbour]
+            if c < 0 and number[neighbour] < number[i]:
+                is_ready = False
+            if 0 <= c <= longest:
+                taken_by[c] = i
+        if not is_ready:
+            left += 1
+            continue
         c = 0
         while taken_by[c] == i:
             c += 1
         colour[i] = c
-    return colour
+    return left

@@ -10,21 +10,28 @@ if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
     from .batch import BatchSums
     from .cuda_products import to_gpu
-    from .parts import PartAssembly, PartProduct, dot_on
+    from .part_products import PartProduct
+    from .part_ssor import PartSsor
+    from .parts import PartAssembly, dot_on
+    from .powers import PartPowers
     from .products import Product
-    from .solve import ColouredSsor, Jacobi, cg
-    from .stores import CsrMatrix, LocalMatrices
+    from .solve import Jacobi, cg
+    from .ssor import ColouredSsor
+    from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 # The module of each name.
 _HOME = {
     "Assembly": "assemble",
     "BatchSums": "batch",
-    "ColouredSsor": "solve",
+    "ColouredSsor": "ssor",
     "CsrMatrix": "stores",
+    "Ellpack": "stores",
     "Jacobi": "solve",
     "LocalMatrices": "stores",
     "PartAssembly": "parts",
-    "PartProduct": "parts",
+    "PartPowers": "powers",
+    "PartProduct": "part_products",
+    "PartSsor": "part_ssor",
     "Product": "products",
     "cg": "solve",
     "dot_on": "parts",
@@ -37,10 +44,13 @@ __all__ = [
     "BatchSums",
     "ColouredSsor",
     "CsrMatrix",
+    "Ellpack",
     "Jacobi",
     "LocalMatrices",
     "PartAssembly",
+    "PartPowers",
     "PartProduct",
+    "PartSsor",
     "Product",
     "cg",
     "dot_on",

@@ -16,7 +16,8 @@ from ..loop import ParLoop
 from ..plan import LoopPlan
 from ..types.loops import Arg
 from ..types.maps import as_indices, on_device, rows_of_entries
-from .stores import CsrMatrix, LocalMatrices, Store
+from .ellpack import empty_ellpack, empty_lazy_ellpack
+from .stores import CsrMatrix, Ellpack, LocalMatrices, Store
 
 
 class Assembly:
@@ -29,9 +30,11 @@ class Assembly:
         element, row after row, to which it adds; it starts from zero.
     plan : LoopPlan
         The plan of a loop that adds to one matrix.
-    store : {"csr", "local"}
-        ``"csr"``: compressed rows. ``"local"``: the matrices of the elements are stored as
-        they are, without a race or a sum.
+    store : {"csr", "ellpack", "lazy-ellpack", "local"}
+        ``"csr"``: compressed rows. ``"ellpack"``: rows of one length, padded.
+        ``"lazy-ellpack"``: the same, where every entry of every element has a place of its
+        own in its row, side by side, and nothing is summed. ``"local"``: the matrices of
+        the elements are stored as they are, without a race or a sum.
     strategy : str, optional
         How elements that share an entry are kept apart, as of :class:`ParLoop`; None takes
         ``"auto"``. ``"two-step"``: the matrices of the elements first, then every entry
@@ -86,9 +89,7 @@ class Assembly:
                 f"loop '{plan.loop.name}': its plan has no matrix to assemble"
             )
         self.matrix = plan.matrices[self._arg.name]
-        # A loop without its matrix stores the matrices of the elements.
-        loop_plan = replace(plan, matrices={}) if store == "local" else plan
-        self._empty = STORES[store](plan, self._arg)
+        self._empty, loop_plan = STORES[store](plan, self._arg)
         make_loop = partial(
             ParLoop, kernel, loop_plan, boundscheck=boundscheck, fastmath=fastmath
         )
@@ -111,7 +112,7 @@ class Assembly:
 
         Returns
         -------
-        CsrMatrix or LocalMatrices
+        CsrMatrix, Ellpack or LocalMatrices
             Where the arrays lie on a GPU, its values are an array of the GPU.
         """
         on_gpu = any(map(on_device, arrays.values()))
@@ -147,16 +148,20 @@ class Assembly:
         empty = self._empty.values
         zeros = current().zeros if on_gpu else np.zeros
         matrix = replace(self._empty, values=zeros(empty.shape, empty.dtype))
-        return matrix, {self._arg.name: matrix.values}
+        values = matrix.values
+        # A loop adds to nonzeros that have one number.
+        if isinstance(matrix, Ellpack):
+            values = values.reshape(-1)
+        return matrix, {self._arg.name: values}
 
 
-def _empty_csr(plan: LoopPlan, arg: Arg) -> CsrMatrix:
-    """A matrix of zeros in compressed rows."""
-    return plan.matrices[arg.name].csr(arg.dtype)
+def _empty_csr(plan: LoopPlan, arg: Arg) -> tuple[CsrMatrix, LoopPlan]:
+    """A matrix of zeros in compressed rows; the loop adds to it as planned."""
+    return plan.matrices[arg.name].csr(arg.dtype), plan
 
 
-def _empty_local(plan: LoopPlan, arg: Arg) -> LocalMatrices:
-    """Matrices of zeros for all elements."""
+def _empty_local(plan: LoopPlan, arg: Arg) -> tuple[LocalMatrices, LoopPlan]:
+    """Matrices of zeros for all elements; a loop without its matrix stores them."""
     matrix = plan.matrices[arg.name]
     table = plan.maps[str(arg.map)].table
     if arg.columns != arg.map:
@@ -164,14 +169,17 @@ def _empty_local(plan: LoopPlan, arg: Arg) -> LocalMatrices:
             f"matrix '{arg.name}' has other rows than columns: use store 'csr'"
         )
     values = np.zeros((len(table), table.shape[1] ** 2), arg.dtype)
-    return LocalMatrices(
+    empty = LocalMatrices(
         values=values, dofs=matrix.row_of[table], symmetric=False, n_rows=matrix.shape[0]
     )
+    return empty, replace(plan, matrices={})
 
 
-# A matrix of zeros, by the name of its store.
-STORES: dict[str, Callable[[LoopPlan, Arg], Store]] = {
+# A matrix of zeros and the loop that adds to it, by the name of the store.
+STORES: dict[str, Callable[[LoopPlan, Arg], tuple[Store, LoopPlan]]] = {
     "csr": _empty_csr,
+    "ellpack": empty_ellpack,
+    "lazy-ellpack": empty_lazy_ellpack,
     "local": _empty_local,
 }
 

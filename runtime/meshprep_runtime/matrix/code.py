@@ -127,13 +127,28 @@ _kept: dict[Hashable, Any] = {}
 PIECE = 1 << 14
 
 
-def row_schedule(row_ptr: NDArray[np.integer], piece: int = PIECE) -> Schedule:
-    """Ranges of whole rows, with about ``piece`` nonzeros and rows together each."""
+def row_schedule(
+    row_ptr: NDArray[np.integer],
+    piece: int = PIECE,
+    chosen: NDArray[np.bool_] | None = None,
+) -> Schedule:
+    """Ranges of whole rows, with about ``piece`` nonzeros and rows together each.
+
+    ``chosen`` are the rows that run; None for all.
+    """
     rows = row_ptr.size - 1
     work = row_ptr + np.arange(rows + 1, dtype=np.int64)
     cuts = np.searchsorted(work, np.arange(piece, work[-1], piece))
     offset = distinct(np.concatenate([[0], cuts, [rows]])).astype(np.int64)
-    turns = in_phases(offset[:-1], offset[1:], np.array([0, offset.size - 1]))
+    start = offset[:-1]
+    stop = offset[1:]
+    if chosen is not None:
+        # Ranges end where rows begin or cease to be chosen, too.
+        turns_of_choice = np.flatnonzero(np.diff(chosen)) + 1
+        offset = distinct(np.concatenate([offset, turns_of_choice])).astype(np.int64)
+        start = offset[:-1][chosen[offset[:-1]]]
+        stop = offset[1:][chosen[offset[:-1]]]
+    turns = in_phases(start, stop, np.array([0, start.size]))
     return Schedule(turns, parallel=len(turns) > 1)
 
 

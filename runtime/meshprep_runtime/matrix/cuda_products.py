@@ -19,12 +19,24 @@ from ..cuda.strategies import MOST_THREADS, WARP
 from ..errors import MeshprepError
 from ..kernel.bind import Slot
 from ..plan import LoopPlan
+from ..plan.tuned import ProductThreads
 from ..types.loops import Access, Arg, Loop
 from ..types.maps import offsets_of
 from . import cuda_text
 from .code import check_blocks
 from .cuda_text import MOST_BLOCK, CsrThreads, fixed_rule
-from .stores import CsrMatrix, LocalMatrices, MatrixStore, Store, check_matrix, check_store
+from .search import ThreadSearch
+from .stores import (
+    CsrMatrix,
+    Ellpack,
+    LocalMatrices,
+    MatrixStore,
+    Store,
+    check_matrix,
+    check_store,
+    entries_of_rows,
+    rows_of_elements,
+)
 
 # Threads of a block, in kernels over rows.
 ROW_THREADS = 256
@@ -50,6 +62,26 @@ def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaPro
         sizes={"rows": rows, "repeat": threads.repeat},
         threads=threads.block_size,
         launches=_one_launch(threads.blocks(rows)),
+        takes_values=True,
+    )
+
+
+def ellpack_program(matrix: Ellpack) -> CudaProgram:
+    """The program of ``y = A x`` for rows of one length; the values are an argument.
+
+    Raises MeshprepError for a matrix whose arrays do not fit.
+    """
+    check_matrix(matrix)
+    width, rows = matrix.columns.shape
+    return _matrix_program(
+        matrix=matrix,
+        name="meshprep_ellpack",
+        body=cuda_text.ellpack_rows_body(C_TYPES[matrix.values.dtype.str[1:]]),
+        arrays={"columns": matrix.columns.reshape(-1)},
+        sizes={"rows": rows, "width": width},
+        threads=ROW_THREADS,
+        launches=_one_launch(-(-rows // ROW_THREADS)),
+        takes_values=True,
     )
 
 
@@ -85,6 +117,7 @@ def local_program(
         sizes=sizes,
         threads=ROW_THREADS,
         launches=_one_launch(-(-matrix.n_rows // ROW_THREADS)),
+        takes_values=False,
     )
     c_type = C_TYPES[matrix.values.dtype.str[1:]]
     if matrix.symmetric:
@@ -115,13 +148,18 @@ def local_program(
         sizes=sizes,
         threads=threads,
         launches=tuple(launches),
+        takes_values=False,
         most_threads=threads,
     )
     return replace(zero, then=(add,))
 
 
 def sweep_program(
-    matrix: CsrMatrix, colour: NDArray[np.integer], inverse: NDArray[Any], *, backward: bool
+    matrix: CsrMatrix | LocalMatrices,
+    colour: NDArray[np.integer],
+    inverse: NDArray[Any],
+    *,
+    backward: bool,
 ) -> CudaProgram:
     """The program of a sweep over the rows, colour by colour [R14 Algorithm 6].
 
@@ -130,8 +168,32 @@ def sweep_program(
     be zero before.
     """
     rows = matrix.shape[0]
-    # Several threads share a row, as in a product.
-    coop = fixed_rule(rows, matrix.columns.size).coop
+    c_type = C_TYPES[matrix.values.dtype.str[1:]]
+    arrays: dict[str, NDArray[Any]] = {
+        "by_colour": np.argsort(colour, kind="stable").astype(np.int32),
+        "inverse": inverse,
+    }
+    sizes = {}
+    if isinstance(matrix, CsrMatrix):
+        # Several threads share a row, as in a product.
+        coop = fixed_rule(rows, matrix.columns.size).coop
+        body = cuda_text.sweep_rows_body(c_type, coop)
+        arrays.update({"row_ptr": matrix.row_ptr, "columns": matrix.columns})
+    else:
+        # A thread takes a row, from element to element.
+        coop = 1
+        elements = rows_of_elements(matrix)
+        body = cuda_text.sweep_local_body(c_type, matrix.dofs.shape[1])
+        sizes["values_of_element"] = matrix.values.shape[1]
+        arrays.update(
+            {
+                "offset": elements.offset,
+                "element": elements.element,
+                "local_row": elements.local_row,
+                "entry": entries_of_rows(matrix).reshape(-1),
+                "dofs": matrix.dofs.reshape(-1),
+            }
+        )
     rows_of_block = ROW_THREADS // coop
     ends = offsets_of(np.bincount(colour, minlength=1)).tolist()
     # A launch for each colour: its rows need the values of the colours before.
@@ -142,20 +204,15 @@ def sweep_program(
             launches.append(Launch(blocks=blocks, first=first, last=last, part=0))
     if backward:
         launches.reverse()
-    arrays: dict[str, NDArray[Any]] = {
-        "row_ptr": matrix.row_ptr,
-        "columns": matrix.columns,
-        "by_colour": np.argsort(colour, kind="stable").astype(np.int32),
-        "inverse": inverse,
-    }
     return _matrix_program(
         matrix=matrix,
         name="meshprep_sweep",
-        body=cuda_text.sweep_rows_body(C_TYPES[matrix.values.dtype.str[1:]], coop),
+        body=body,
         arrays=arrays,
-        sizes={},
+        sizes=sizes,
         threads=ROW_THREADS,
         launches=tuple(launches),
+        takes_values=True,
     )
 
 
@@ -164,11 +221,11 @@ def to_gpu(matrix: S) -> S:
 
     Parameters
     ----------
-    matrix : CsrMatrix or LocalMatrices
+    matrix : CsrMatrix, Ellpack or LocalMatrices
 
     Returns
     -------
-    CsrMatrix or LocalMatrices
+    CsrMatrix, Ellpack or LocalMatrices
         On the same pattern, which stays on the host; the matrix itself where its values lie
         on a GPU already.
 
@@ -214,14 +271,90 @@ class DeviceProduct:
         return y
 
 
+# Products that are timed together in a trial, after one that loads the code.
+TIMED_CALLS = 4
+
+
+class SearchedProduct:
+    """The product with a matrix in compressed rows, whose first calls find its threads.
+
+    The threads of one device are kept in the matrix, and so in its plan.
+    """
+
+    def __init__(self, matrix: CsrMatrix) -> None:
+        self._matrix = matrix
+        self._dtype = matrix.values.dtype.str[1:]
+        self._products: dict[CsrThreads, DeviceProduct] = {}
+        self._searches: dict[Device, ThreadSearch] = {}
+        # The marks before and after the trial that has not been looked at yet.
+        self._marks: dict[Device, tuple[Any, Any]] = {}
+
+    def __call__(self, x: Any, out: Any = None) -> Any:
+        """As a :class:`DeviceProduct`; waits for the trial of the call before."""
+        device = current()
+        threads = self._tuned_threads(device)
+        if threads is not None:
+            return self._product(threads)(x, out)
+        search = self._searches.get(device)
+        if search is None:
+            matrix = self._matrix
+            search = ThreadSearch(matrix.shape[0], matrix.values.size)
+            self._searches[device] = search
+        if device in self._marks:
+            start, end = self._marks.pop(device)
+            search.tell(device.seconds(start, end) / TIMED_CALLS)
+        product = self._product(search.proposed)
+        y = product(x, out)
+        if search.settled:
+            self._keep(device, search)
+            return y
+        # A trial: y comes out the same each time.
+        start = device.mark()
+        for _ in range(TIMED_CALLS):
+            product(x, y)
+        self._marks[device] = (start, device.mark())
+        return y
+
+    def _tuned_threads(self, device: Device) -> CsrThreads | None:
+        """What was found on such a device for values of this type."""
+        for found in self._matrix.tuned:
+            if (found.device, found.dtype) == (device.name, self._dtype):
+                return CsrThreads(found.block_size, found.coop, found.repeat)
+        return None
+
+    def _keep(self, device: Device, search: ThreadSearch) -> None:
+        threads = search.proposed
+        self._matrix.tuned.append(
+            ProductThreads(
+                device=device.name,
+                dtype=self._dtype,
+                block_size=threads.block_size,
+                coop=threads.coop,
+                repeat=threads.repeat,
+                seconds=search.seconds,
+            )
+        )
+
+    def _product(self, threads: CsrThreads) -> DeviceProduct:
+        if threads not in self._products:
+            program = csr_program(self._matrix, threads)
+            self._products[threads] = DeviceProduct(program, self._matrix.values)
+        return self._products[threads]
+
+
 def device_product(
     matrix: Store, plan: LoopPlan | None = None, threads: CsrThreads | int | None = None
-) -> DeviceProduct:
+) -> DeviceProduct | SearchedProduct:
     """The product with a matrix whose values lie on a GPU; raises MeshprepError."""
     if isinstance(threads, int):
         raise MeshprepError(f"threads is {threads}: on a GPU give CsrThreads, or None")
     if isinstance(matrix, CsrMatrix):
+        if threads is None:
+            check_matrix(matrix)
+            return SearchedProduct(matrix)
         return DeviceProduct(csr_program(matrix, threads), matrix.values)
+    if isinstance(matrix, Ellpack):
+        return DeviceProduct(ellpack_program(matrix), matrix.values)
     if plan is None:
         raise MeshprepError(
             "on a GPU the matrices of elements are added up in blocks: give the plan of "
@@ -245,17 +378,18 @@ def _matrix_program(
     sizes: Mapping[str, int],
     threads: int,
     launches: tuple[Launch, ...],
+    takes_values: bool,
     most_threads: int = MOST_BLOCK,
 ) -> CudaProgram:
-    """A kernel of x, y and, in compressed rows, the values of a matrix, as a program."""
+    """A kernel of x, y and, where it takes them, the values of a matrix, as a program."""
     dtype = matrix.values.dtype
     rows, columns = matrix.shape
     slots = [
         Slot(name="x", access=Access.READ, dtype=dtype, shape=(columns, 1), rows="columns"),
         Slot(name="y", access=Access.WRITE, dtype=dtype, shape=(rows, 1), rows="rows"),
     ]
-    # The values of elements are among the arrays.
-    if not isinstance(matrix, LocalMatrices):
+    # Products have the values of elements among the arrays, in the order of the blocks.
+    if takes_values:
         values = Slot(
             name="values",
             access=Access.READ,

@@ -1,7 +1,7 @@
 """The bodies of the products' kernels in CUDA C.
 
-As in loops, x is ``s0`` and y is ``s1``. The values of compressed rows are ``s2``; those of
-elements are ``values``, copied in the order of the blocks.
+As in loops, x is ``s0`` and y is ``s1``. The values of rows are ``s2``; those of elements
+are ``values``, copied in the order of the blocks.
 """
 
 from collections.abc import Sequence
@@ -55,9 +55,13 @@ def fixed_rule(rows: int, nonzeros: int) -> CsrThreads:
     coop = 1
     while coop < WARP and coop * coop * max(rows, 1) <= nonzeros:
         coop *= 2
+    return CsrThreads(BLOCK_SIZE, coop, largest_repeat(rows, coop))
+
+
+def largest_repeat(rows: int, coop: int) -> int:
+    """The largest ``repeat`` with which 1,500 thread blocks are left; at least 1."""
     # blocks(rows) >= 1500 means rows x coop > 1499 x repeat x 128
-    repeat = (rows * coop - 1) // ((BLOCKS_WANTED - 1) * BLOCK_SIZE)
-    return CsrThreads(BLOCK_SIZE, coop, max(repeat, 1))
+    return max((rows * coop - 1) // ((BLOCKS_WANTED - 1) * BLOCK_SIZE), 1)
 
 
 def kernel_text(
@@ -101,6 +105,22 @@ def csr_rows_body(kind: str, coop: int) -> Lines:
     ]
 
 
+def ellpack_rows_body(kind: str) -> Lines:
+    """``y = A x``: a thread a row; neighbours read neighbouring entries [R14 3.3.1]."""
+    return [
+        "const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
+        "if (i < rows) {",
+        f"  {kind} sum = 0;",
+        "  for (Index k = 0; k < width; ++k) {",
+        "    const int column = columns[k * rows + i];",
+        "    if (column < 0) break;",
+        "    sum += s2[k * rows + i] * s0[column];",
+        "  }",
+        "  s1[i] = sum;",
+        "}",
+    ]
+
+
 def _sum_of_group(kind: str, coop: int) -> Lines:
     """Give the first of each ``coop`` threads the sum of all of them."""
     # Halve the distance in each step, as in a tree.
@@ -137,6 +157,31 @@ def sweep_rows_body(kind: str, coop: int) -> Lines:
         "}",
         *_sum_of_group(kind, coop),
         "if (own && lane == 0) s1[row] = s0[row] - inverse[row] * sum;",
+    ]
+
+
+def sweep_local_body(kind: str, n: int) -> Lines:
+    """:func:`sweep_rows_body` for matrices of elements: a thread a row [R14 4.4.6].
+
+    The row sums over its elements; ``s2`` are the values of the elements.
+    """
+    # No other row of the launch is a dof of these elements, so that nothing races.
+    return [
+        "const Index place = first + (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
+        "if (place < last) {",
+        "  const int row = by_colour[place];",
+        f"  {kind} sum = 0;",
+        "  for (Index k = offset[row]; k < offset[row + 1]; ++k) {",
+        "    const Index e = element[k];",
+        f"    for (int j = 0; j < {n}; ++j) {{",
+        f"      const int dof = dofs[e * {n} + j];",
+        f"      const int at = entry[local_row[k] * {n} + j];",
+        "      if (dof >= 0 && dof != row)",
+        "        sum += s2[e * values_of_element + at] * s1[dof];",
+        "    }",
+        "  }",
+        "  s1[row] = s0[row] - inverse[row] * sum;",
+        "}",
     ]
 
 

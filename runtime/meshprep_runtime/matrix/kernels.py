@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..types.maps import Int32s
+from ..types.maps import Int32s, Int64s
 
 U = np.uint64
 
@@ -47,6 +47,25 @@ def csr_rows(
             c += values[j] * x[columns[j]]
             j += U(1)
         y[i] = (a + b) + (c + d)
+
+
+def ellpack_rows(
+    span: tuple[int, int],
+    columns: NDArray[np.int32],
+    values: NDArray[Any],
+    x: NDArray[Any],
+    y: NDArray[Any],
+) -> None:
+    """``y = A x`` for some rows, entry by entry of all of them. O(rows x longest row)."""
+    first = U(span[0])
+    last = U(span[1])
+    for i in range(first, last):
+        y[i] = 0
+    for k in range(columns.shape[0]):
+        for i in range(first, last):
+            column = columns[k, i]
+            if column >= 0:
+                y[i] += values[k, i] * x[U(column)]
 
 
 def _dot_of_row(
@@ -132,6 +151,37 @@ def sweep_rows(
         y[i] = x[i] - inverse[i] * _dot_of_row(
             columns=columns, values=values, x=y, j=U(row_ptr[i]), end=U(row_ptr[i + U(1)])
         )
+
+
+def sweep_local_rows(
+    span: tuple[int, int],
+    rows: Int32s,
+    inverse: NDArray[Any],
+    offset: Int64s,
+    element: Int32s,
+    local_row: Int32s,
+    entry: NDArray[np.int32],
+    dofs: NDArray[np.int32],
+    values: NDArray[Any],
+    x: NDArray[Any],
+    y: NDArray[Any],
+) -> None:
+    """:func:`sweep_rows` for matrices of elements: a row sums over its elements.
+
+    ``entry`` has the place of each local row and column among the values of an element.
+    O(n) for each element of a row.
+    """
+    for place in range(span[0], span[1]):
+        i = U(rows[place])
+        total = values.dtype.type(0)
+        for k in range(U(offset[i]), U(offset[i + U(1)])):
+            e = U(element[k])
+            r = U(local_row[k])
+            for j in range(U(dofs.shape[1])):
+                dof = dofs[e, j]
+                if dof >= 0:
+                    total += values[e, U(entry[r, j])] * y[U(dof)]
+        y[i] = x[i] - inverse[i] * total
 
 
 # Dofs of an element for which products are written out, at most.

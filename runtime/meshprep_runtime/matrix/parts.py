@@ -1,4 +1,4 @@
-"""Matrices on a mesh in parts: each rank assembles and multiplies the rows it owns."""
+"""Matrices on a mesh in parts: each rank assembles the rows that it owns."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from ..errors import MeshprepError
 from ..kernel.bind import Layout
 from ..loop import ParLoop
 from ..plan import LoopPlan
-from ..plan.parts import LoopPart
+from ..plan.parts import LoopPart, SetPart
 from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
 from ..program.layouts import LoopLayouts, check_sets
@@ -18,7 +18,6 @@ from ..program.part_loop import PartLoop
 from ..types.loops import Arg
 from ..types.maps import distinct, offsets_of
 from .batch import BatchSums
-from .products import Product, check_vector
 from .stores import CsrMatrix
 
 Vector = NDArray[Any]
@@ -124,72 +123,15 @@ class PartAssembly:
         )
 
 
-class PartProduct:
-    """``y = A x`` on ranks; all ranks make it, and call it, together.
-
-    Each rank multiplies its rows. Messages bring the copies of x first. The bits are those
-    of a :class:`Product` of the rank's rows.
-
-    Parameters
-    ----------
-    matrix : CsrMatrix
-        The matrix of a :class:`PartAssembly`. Its arrays are not copied: values may change
-        between calls, the pattern must not.
-    plan : DistributedPlan
-    set_name : str
-        The set of the rows and columns.
-    threads : int, optional
-        As of a :class:`Product`.
-
-    Raises
-    ------
-    MeshprepError
-        For a matrix of another shape, and as of a :class:`Product`.
-    """
-
-    def __init__(
-        self,
-        matrix: CsrMatrix,
-        plan: DistributedPlan,
-        set_name: str,
-        threads: int | None = None,
-    ) -> None:
-        """Check the shape, and make a dat for x with its copies; all ranks together.
-
-        Parameters and errors are those of the class. O(nonzeros).
-        """
-        self._product = Product(matrix, threads=threads)
-        set_part = plan.set_part(set_name)
-        if matrix.shape != (set_part.owned, set_part.size):
-            raise MeshprepError(
-                f"a matrix on '{set_name}' has shape {matrix.shape}, must be "
-                f"{(set_part.owned, set_part.size)} on this rank: take that of a "
-                "PartAssembly"
-            )
-        self._plan = plan
-        self._owned = set_part.owned
-        self._x = plan.dat(set_name, 1, matrix.values.dtype.str[1:])
-
-    def __matmul__(self, x: Vector) -> Vector:
-        return self(x)
-
-    def __call__(self, x: Vector, out: Vector | None = None) -> Vector:
-        """Multiply; all ranks together.
-
-        Parameters
-        ----------
-        x : (rows,) array
-        out : (rows,) array, optional
-            The array for the result.
-
-        Returns
-        -------
-        (rows,) array
-        """
-        check_vector(name="x", array=x, size=self._owned, dtype=self._x.dtype)
-        self._x.array[: self._owned] = x
-        self._plan.update(self._x)
-        return self._product(self._x.array, out)
+def check_part_matrix(matrix: CsrMatrix, plan: DistributedPlan, set_name: str) -> SetPart:
+    """The rows of a set on this rank; raises MeshprepError where a matrix has others."""
+    set_part = plan.set_part(set_name)
+    if matrix.shape != (set_part.owned, set_part.size):
+        raise MeshprepError(
+            f"a matrix on '{set_name}' has shape {matrix.shape}, must be "
+            f"{(set_part.owned, set_part.size)} on this rank: take that of a PartAssembly"
+        )
+    return set_part
 
 
 def dot_on(plan: DistributedPlan) -> Callable[[Vector, Vector], float]:

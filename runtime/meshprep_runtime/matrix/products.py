@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.strategies import Schedule, by_colour, elements
+from ..cpu.strategies import Schedule, by_colour, elements, in_pieces
 from ..errors import MeshprepError, check_integer
 from ..plan import LoopPlan, Variant
 from ..types.maps import on_device, read_only
 from . import kernels
 from .code import PIECE, MatrixCode, check_blocks, row_schedule
-from .stores import CsrMatrix, LocalMatrices, Store, check_matrix
+from .stores import CsrMatrix, Ellpack, LocalMatrices, Store, check_matrix
 
 if TYPE_CHECKING:
-    from .cuda_products import DeviceProduct
+    from .cuda_products import DeviceProduct, SearchedProduct
     from .cuda_text import CsrThreads
+
+# Rows of an Ellpack that a thread takes at a time: their sums stay in the nearest cache.
+ELLPACK_ROWS = 512
 
 
 class Product:
@@ -24,7 +27,7 @@ class Product:
 
     Parameters
     ----------
-    matrix : CsrMatrix or LocalMatrices
+    matrix : CsrMatrix, Ellpack or LocalMatrices
         Its arrays are not copied: values may change between calls, the pattern must not.
         With values on a GPU (:func:`to_gpu`) the product runs there, on CuPy arrays; then
         the values of LocalMatrices are copied, in the order of the blocks.
@@ -34,7 +37,8 @@ class Product:
         refuses.
     threads : int, CsrThreads or None
         None for numba's number of threads; small matrices run on one. On a GPU the
-        CsrThreads of a CsrMatrix, None for those of the fixed rule.
+        CsrThreads of a CsrMatrix; None finds the fastest in the first calls, up to eight,
+        and keeps them in the matrix and in the plan that it comes from [R14 4.5.2].
     piece : int
         For a CsrMatrix: nonzeros and rows together that a thread takes at a time.
 
@@ -47,7 +51,9 @@ class Product:
 
     Notes
     -----
-    The result depends on neither the threads nor the pieces. Sums of whole numbers are
+    The result depends on neither the threads nor the pieces. On a GPU, CsrThreads decide in
+    which order a row is summed: give them where the first calls, too, must have the bits of
+    all others. Sums of whole numbers are
     exact where they fit the type. Code is compiled in the first call with a type of values,
     and kept on disk.
 
@@ -82,7 +88,7 @@ class Product:
         self.threads: Any = threads
         self._given: dict[str, Any] = {"plan": plan, "threads": threads, "piece": piece}
         self._adds = isinstance(matrix, LocalMatrices)
-        self._on_gpu: DeviceProduct | None = None
+        self._on_gpu: DeviceProduct | SearchedProduct | None = None
         if matrix.on_gpu:
             from .cuda_products import device_product
 
@@ -93,6 +99,8 @@ class Product:
         if isinstance(matrix, CsrMatrix):
             rows = row_schedule(matrix.row_ptr, piece)
             self._code = MatrixCode(kernels.csr_rows, csr_arrays(matrix), rows)
+        elif isinstance(matrix, Ellpack):
+            self._code = _ellpack_code(matrix)
         else:
             self._code = _local_code(matrix, None if plan is None else plan.variant())
 
@@ -188,6 +196,13 @@ def csr_arrays(matrix: CsrMatrix) -> dict[str, NDArray[Any]]:
         "columns": read_only(matrix.columns.view(np.uint32)),
         "values": read_only(matrix.values),
     }
+
+
+def _ellpack_code(matrix: Ellpack) -> MatrixCode:
+    """The code for rows of one length."""
+    arrays = {"columns": read_only(matrix.columns), "values": read_only(matrix.values)}
+    schedule = in_pieces(matrix.shape[0], ELLPACK_ROWS)
+    return MatrixCode(kernels.ellpack_rows, arrays, schedule)
 
 
 def _local_code(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:

@@ -1,4 +1,4 @@
-"""Conjugate gradients with two preconditioners, as an example of products [R14 3.3].
+"""Conjugate gradients and division by the diagonal, as an example of products [R14 3.3].
 
 For real use there are scipy, PETSc and AMGX, which take a CSR matrix as it is.
 """
@@ -11,18 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpu.strategies import Schedule, in_phases
 from ..cuda.device import current
 from ..errors import MeshprepError, check_integer, check_number
-from ..types.maps import on_device, read_only, rows_of_entries
-from . import kernels
-from .code import MatrixCode
-from .products import check_place, check_vector, csr_arrays
-from .stores import CsrMatrix, Store, check_matrix, check_store
+from ..types.maps import on_device, rows_of_entries
+from .products import check_place
+from .stores import CsrMatrix, Ellpack, Store, check_store
 
 Vector = NDArray[Any]
-# Rows of one colour that a thread takes at a time.
-SWEEP_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +140,9 @@ def diagonal(matrix: Store) -> Vector:
         on = matrix.columns == row
         rows = row[on].astype(np.int64)
         entries = matrix.values[on]
+    elif isinstance(matrix, Ellpack):
+        entry, rows = np.nonzero(matrix.columns == np.arange(matrix.shape[0]))
+        entries = matrix.values[entry, rows]
     else:
         # The places of the diagonal in the matrix of an element.
         n = matrix.dofs.shape[1]
@@ -167,7 +165,7 @@ class Jacobi:
 
     Parameters
     ----------
-    matrix : CsrMatrix or LocalMatrices
+    matrix : CsrMatrix, Ellpack or LocalMatrices
 
     Raises
     ------
@@ -183,7 +181,7 @@ class Jacobi:
         O(nonzeros).
         """
         check_store(matrix)
-        self._inverse = _on_device_of(matrix, _inverse_diagonal(matrix))
+        self._inverse = on_device_of(matrix, inverse_diagonal(matrix))
 
     def __call__(self, r: Vector) -> Vector:
         """The quotient of a residual and the diagonal.
@@ -208,146 +206,14 @@ class Jacobi:
         return z
 
 
-def _on_device_of(matrix: Store, values: Vector) -> Any:
+def on_device_of(matrix: Store, values: Vector) -> Any:
     """A vector on the device of the values of a matrix."""
     if matrix.on_gpu:
         return current().array(values)
     return values
 
 
-class ColouredSsor:
-    """Symmetric Gauss-Seidel by colours [R14 Algorithm 6].
-
-    Rows of a colour, which are not coupled to each other, are taken at once.
-
-    Parameters
-    ----------
-    matrix : CsrMatrix
-        With a symmetric pattern; runs on a GPU where its values lie on one.
-    colour : (rows,) integers or None
-        The colour of each row; None for first-fit colours in the order of the rows.
-
-    Raises
-    ------
-    MeshprepError
-        For a zero on the diagonal, rows of a colour that are coupled, and stores other than
-        a CsrMatrix: sweeps need whole rows.
-
-    Notes
-    -----
-    A call takes the work of two products. The result does not depend on the threads.
-    """
-
-    def __init__(
-        self, matrix: CsrMatrix, colour: NDArray[np.integer] | None = None
-    ) -> None:
-        """Sort the rows by colour; parameters and errors are those of the class.
-
-        Notes
-        -----
-        O(nonzeros), and O(rows log rows) for the order. Code is compiled in the first call.
-        """
-        check_matrix(matrix)
-        if not isinstance(matrix, CsrMatrix):
-            raise MeshprepError(
-                f"sweeps need whole rows, which {type(matrix).__name__} has not: give "
-                "CsrMatrix.from_scipy(matrix.to_scipy()), or take Jacobi"
-            )
-        if matrix.shape[0] != matrix.shape[1]:
-            raise MeshprepError(
-                f"sweeps need a square matrix, not one of shape {matrix.shape}: on ranks "
-                "take Jacobi"
-            )
-        # Rows of a colour are not coupled, so that threads take them at once.
-        if colour is None:
-            from ..kernel.colouring import first_fit_rows
-
-            colour = first_fit_rows(matrix.row_ptr, matrix.columns)
-        _check_colours(matrix, colour)
-        self.colour = colour
-        self._matrix = matrix
-        inverse = _inverse_diagonal(matrix)
-        self._inverse = _on_device_of(matrix, inverse)
-        # On a GPU a launch runs a colour.
-        if matrix.on_gpu:
-            from .cuda_products import DeviceProduct, sweep_program
-
-            self._sweeps_on_gpu = []
-            for backward in (False, True):
-                sweep = sweep_program(matrix, colour, inverse, backward=backward)
-                self._sweeps_on_gpu.append(DeviceProduct(sweep, matrix.values))
-            return
-        # On cores a phase of the schedule runs a colour.
-        order = np.argsort(colour, kind="stable").astype(np.int32)
-        arrays = {
-            "rows": read_only(order),
-            "inverse": read_only(self._inverse),
-            **csr_arrays(matrix),
-        }
-        first_to_last, last_to_first = _sweep_schedules(np.bincount(colour, minlength=1))
-        self._forward = MatrixCode(kernels.sweep_rows, arrays, first_to_last)
-        self._backward = MatrixCode(kernels.sweep_rows, arrays, last_to_first)
-
-    def __reduce__(self) -> Any:
-        """Makes a preconditioner of the copied matrix."""
-        return ColouredSsor, (self._matrix, self.colour)
-
-    @property
-    def colours(self) -> int:
-        """The number of colours."""
-        return int(self.colour.max(initial=-1)) + 1
-
-    def __call__(self, r: Vector) -> Vector:
-        """An approximate solution of ``A z = r``: a sweep forward, and one backward.
-
-        Parameters
-        ----------
-        r : (rows,) array
-            Of the type of the values; of CuPy where they lie on a GPU.
-
-        Returns
-        -------
-        (rows,) array
-            In new memory. O(nonzeros).
-
-        Raises
-        ------
-        MeshprepError
-            For an array of another size, type or side.
-        """
-        if self._matrix.on_gpu:
-            forward, backward = self._sweeps_on_gpu
-            check_place("r", r, True)
-            z: Vector = backward(forward(r * self._inverse))
-            return z
-        check_vector(name="r", array=r, size=self._inverse.size, dtype=self._inverse.dtype)
-        y = np.zeros_like(r)
-        z = np.zeros_like(r)
-        # Rows of later colours are zero, so that whole rows can be summed.
-        self._forward.run(r * self._inverse, y)
-        self._backward.run(y, z)
-        return z
-
-
-def _sweep_schedules(sizes: NDArray[np.integer]) -> tuple[Schedule, Schedule]:
-    """The rows by colour, forward and backward; ``sizes`` are the rows of each colour."""
-    # Cut the rows of each colour into pieces, with a phase for each colour.
-    offset = [0]
-    phases = [0]
-    start = 0
-    for size in sizes.tolist():
-        offset += [*range(start + SWEEP_ROWS, start + size, SWEEP_ROWS), start + size]
-        phases.append(len(offset) - 1)
-        start += size
-    ends = np.array(offset, np.int64)
-    forward_phases = np.array(phases, np.int64)
-    backward_phases = (forward_phases[-1] - forward_phases)[::-1]
-    forward = in_phases(ends[:-1], ends[1:], forward_phases)
-    backward = in_phases(ends[:-1][::-1], ends[1:][::-1], backward_phases)
-    return Schedule(forward), Schedule(backward)
-
-
-def _inverse_diagonal(matrix: Store) -> Vector:
+def inverse_diagonal(matrix: Store) -> Vector:
     """One over the diagonal; raises MeshprepError for a zero."""
     on_diagonal = diagonal(matrix)
     if not on_diagonal.all():
@@ -357,18 +223,3 @@ def _inverse_diagonal(matrix: Store) -> Vector:
         )
     inverse: Vector = 1 / on_diagonal
     return inverse
-
-
-def _check_colours(matrix: CsrMatrix, colour: NDArray[np.integer]) -> None:
-    """Raise MeshprepError where rows of a colour are coupled."""
-    rows = matrix.shape[0]
-    if colour.shape != (rows,):
-        raise MeshprepError(f"a matrix of shape {matrix.shape} has {colour.shape} colours")
-    row = rows_of_entries(matrix.row_ptr)
-    clash = (colour[matrix.columns] == colour[row]) & (matrix.columns != row)
-    if clash.any():
-        first = int(np.argmax(clash))
-        raise MeshprepError(
-            f"rows {row[first]} and {matrix.columns[first]} see each other and have one "
-            "colour: give other colours, or a matrix with a symmetric pattern"
-        )

@@ -1,4 +1,4 @@
-"""The stores of a sparse matrix: CSR, or the matrices of the elements [R14 3.2].
+"""The stores of a sparse matrix: CSR, ELLPACK, or the matrices of the elements [R14 3.2].
 
 A store has arrays only. Their shapes are checked when it is made, in O(1); ``check`` checks
 the indices, before compiled code gets them.
@@ -6,14 +6,15 @@ the indices, before compiled code gets them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError, check_integer, import_package
-from ..types.maps import as_indices, on_device
+from ..plan.tuned import ProductThreads
+from ..types.maps import as_indices, offsets_of, on_device, rows_of_entries
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -47,7 +48,7 @@ class MatrixStore:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all arrays."""
+        """Bytes of all arrays, padding included."""
         return sum(a.nbytes for a in vars(self).values() if getattr(a, "ndim", 0))
 
     def to_host(self) -> Self:
@@ -55,7 +56,7 @@ class MatrixStore:
 
         Returns
         -------
-        CsrMatrix or LocalMatrices
+        CsrMatrix, Ellpack or LocalMatrices
         """
         if self.on_gpu:
             return self.with_values(self.values.get())
@@ -71,7 +72,7 @@ class MatrixStore:
 
         Returns
         -------
-        CsrMatrix or LocalMatrices
+        CsrMatrix, Ellpack or LocalMatrices
         """
         matrix: Self = replace(cast(Any, self), values=values)
         return matrix
@@ -91,12 +92,16 @@ class CsrMatrix(MatrixStore):
     values : (nonzeros,) array
     n_columns : int or None
         None for a square matrix.
+    tuned : list of ProductThreads
+        The threads that products with the matrix have found on GPUs. A matrix with other
+        values and the plan that it comes from share the list.
     """
 
     row_ptr: NDArray[np.int32] | NDArray[np.int64]
     columns: NDArray[np.int32]
     values: NDArray[Any]
     n_columns: int | None = None
+    tuned: list[ProductThreads] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         _check_index_array(
@@ -208,6 +213,131 @@ class CsrMatrix(MatrixStore):
         """
         arrays = (self.to_host().values, self.columns, self.row_ptr)
         matrix: csr_array = _sparse().csr_array(arrays, shape=self.shape)
+        return matrix
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ellpack(MatrixStore):
+    """Rows of one length, entry by entry, so that neighbouring rows are read together.
+
+    Parameters
+    ----------
+    columns : (longest row, rows) int32
+        Entry ``k`` of row ``i`` is ``columns[k, i]``; -1 behind the last entry of a row.
+    values : (longest row, rows) array
+        0 where the column is -1.
+    n_columns : int or None
+        None for a square matrix.
+
+    Notes
+    -----
+    A row may have several entries of one column, which count together: so has what an
+    assembly into ``"lazy-ellpack"`` makes.
+    """
+
+    columns: NDArray[np.int32]
+    values: NDArray[Any]
+    n_columns: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_index_array(
+            where="Ellpack.columns", values=self.columns, dtypes=("i4",), ndim=2
+        )
+        if self.n_columns is not None:
+            check_integer("Ellpack.n_columns", self.n_columns, 0)
+        if self.values.shape != self.columns.shape:
+            raise MeshprepError(
+                f"Ellpack: values has shape {self.values.shape}, must be "
+                f"{self.columns.shape}"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        rows = self.columns.shape[1]
+        return rows, rows if self.n_columns is None else self.n_columns
+
+    def check(self) -> None:
+        """Raise MeshprepError unless columns are valid, and padding last and zero.
+
+        O(entries).
+        """
+        _check_within(
+            where="Ellpack.columns", values=self.columns, least=-1, end=self.shape[1]
+        )
+        padding = self.columns < 0
+        is_filled = not self.on_gpu and self.values[padding].any()
+        # On a GPU a row ends where its padding begins.
+        if is_filled or (padding[:-1] & ~padding[1:]).any():
+            raise MeshprepError(
+                "Ellpack: padding must stand last in a row and have the value 0"
+            )
+
+    @classmethod
+    def from_csr(cls, matrix: CsrMatrix) -> Ellpack:
+        """Copy a matrix in compressed rows.
+
+        Parameters
+        ----------
+        matrix : CsrMatrix
+
+        Returns
+        -------
+        Ellpack
+            On the host.
+
+        Notes
+        -----
+        O(rows x longest row), in time and memory.
+        """
+        rows = matrix.shape[0]
+        row = rows_of_entries(matrix.row_ptr)
+        entry = np.arange(matrix.columns.size) - matrix.row_ptr[row]
+        width = int(np.diff(matrix.row_ptr).max(initial=0))
+        columns = np.full((width, rows), -1, np.int32)
+        values = np.zeros((width, rows), matrix.values.dtype)
+        columns[entry, row] = matrix.columns
+        values[entry, row] = matrix.to_host().values
+        return cls(columns, values, matrix.shape[1])
+
+    @classmethod
+    def from_scipy(cls, matrix: Any) -> Ellpack:
+        """Copy a matrix of scipy.
+
+        Parameters
+        ----------
+        matrix : scipy.sparse array or matrix
+            Of any format. Entries that stand twice are added up.
+
+        Returns
+        -------
+        Ellpack
+
+        Raises
+        ------
+        MissingPackageError
+            Where scipy is not installed.
+        MeshprepError
+            For more than 2^31-1 columns.
+        """
+        return cls.from_csr(CsrMatrix.from_scipy(matrix))
+
+    def to_scipy(self) -> csr_array:
+        """The matrix for scipy, as a copy with sorted rows; equal entries are added up.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+
+        Raises
+        ------
+        MissingPackageError
+            Where scipy is not installed.
+        """
+        entry, row = np.nonzero(self.columns >= 0)
+        values = self.to_host().values[entry, row]
+        entries = values, (row, self.columns[entry, row])
+        matrix: csr_array = _sparse().coo_array(entries, shape=self.shape).tocsr()
         return matrix
 
 
@@ -330,15 +460,56 @@ class LocalMatrices(MatrixStore):
         return matrix
 
 
-Store = CsrMatrix | LocalMatrices
+@dataclass(frozen=True, eq=False)
+class RowsOfElements:
+    """The rows of the elements' matrices that add up to each row of the matrix.
+
+    Row ``i`` of the matrix is the sum of those from ``offset[i]`` to ``offset[i + 1] - 1``:
+    row ``local_row`` of the matrix of element ``element``.
+    """
+
+    offset: NDArray[np.int64]
+    element: NDArray[np.int32]
+    local_row: NDArray[np.int32]
+
+
+def rows_of_elements(matrix: LocalMatrices) -> RowsOfElements:
+    """The elements' rows of each row, in the order of the elements. O(elements n log)."""
+    n = matrix.dofs.shape[1]
+    dofs = matrix.dofs.reshape(-1)
+    # Dofs that are left out have number -1, so that they come first.
+    order = np.argsort(dofs, kind="stable")[np.count_nonzero(dofs < 0) :]
+    return RowsOfElements(
+        offset=offsets_of(np.bincount(dofs[order], minlength=matrix.n_rows)).astype(
+            np.int64
+        ),
+        element=(order // max(n, 1)).astype(np.int32),
+        local_row=(order % max(n, 1)).astype(np.int32),
+    )
+
+
+def entries_of_rows(matrix: LocalMatrices) -> NDArray[np.int32]:
+    """(n, n): where the entry of a local row and column stands in an element's values."""
+    n = matrix.dofs.shape[1]
+    if not matrix.symmetric:
+        return np.arange(n * n, dtype=np.int32).reshape(n, n)
+    # Half of a matrix has its entries from the diagonal on; the others are mirror images.
+    entry = np.zeros((n, n), np.int32)
+    i, j = np.triu_indices(n)
+    entry[i, j] = np.arange(i.size)
+    entry[j, i] = entry[i, j]
+    return entry
+
+
+Store = CsrMatrix | Ellpack | LocalMatrices
 
 
 def check_store(matrix: object) -> None:
     """Raise MeshprepError for another object than a store, such as a matrix of scipy."""
     if not isinstance(matrix, MatrixStore):
         raise MeshprepError(
-            f"the matrix is a {type(matrix).__name__}, must be a CsrMatrix or "
-            "LocalMatrices: CsrMatrix.from_scipy takes one of scipy's"
+            f"the matrix is a {type(matrix).__name__}, must be a CsrMatrix, "
+            "Ellpack or LocalMatrices: CsrMatrix.from_scipy takes one of scipy's"
         )
 
 

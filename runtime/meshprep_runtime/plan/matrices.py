@@ -1,7 +1,7 @@
 """The pattern of a sparse matrix, and the nonzeros that loops add to."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from ..errors import MeshprepError
 from ..types.loops import Access, Arg, Loop
 from ..types.maps import SetMap, read_only
+from .tuned import ProductThreads
 
 if TYPE_CHECKING:
     from ..matrix.stores import CsrMatrix
@@ -34,6 +35,10 @@ class MatrixPlan:
     place : mapping of loop name to (n_from, local rows * local columns) int32
         The nonzero to which each entry of an element's matrix, row after row, is added; -1
         where its row or column is constrained.
+    tuned : list of ProductThreads
+        What products with the matrix have found on GPUs. The matrices that :meth:`csr`
+        gives have the same list, so that it grows while a solver runs; ``Plan.save`` keeps
+        it.
     """
 
     name: str
@@ -44,6 +49,7 @@ class MatrixPlan:
     row_ptr: NDArray[np.int64]
     columns: NDArray[np.int32]
     place: Mapping[str, NDArray[np.int32]]
+    tuned: list[ProductThreads] = field(default_factory=list)
 
     def __repr__(self) -> str:
         rows, columns = self.shape
@@ -81,7 +87,13 @@ class MatrixPlan:
         row_ptr = read_only(self.row_ptr.astype(np.int32))
         if values is None:
             values = np.zeros(self.columns.size, dtype)
-        return CsrMatrix(row_ptr, self.columns, values, self.shape[1])
+        return CsrMatrix(
+            row_ptr=row_ptr,
+            columns=self.columns,
+            values=values,
+            n_columns=self.shape[1],
+            tuned=self.tuned,
+        )
 
 
 def with_places(

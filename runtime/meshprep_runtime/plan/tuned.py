@@ -126,6 +126,22 @@ class Trial(Record):
 
 
 @dataclass(frozen=True)
+class ProductThreads(Record):
+    """The threads with which a GPU multiplies a matrix in compressed rows the fastest."""
+
+    # The name of the device, as the system reports it.
+    device: str
+    # The type of the values, such as "f8".
+    dtype: str
+    # Threads of a thread block, threads that share a row, and rows of each such group.
+    block_size: int
+    coop: int
+    repeat: int
+    # Seconds of a product.
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Tuned(Record):
     """All trials of one loop on one machine, the fastest first."""
 

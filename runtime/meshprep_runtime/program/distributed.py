@@ -27,7 +27,7 @@ from .dat import (
     make_dat,
     shares_memory,
 )
-from .exchange import Exchange
+from .exchange import Exchange, Transfer
 from .fields import OwnedRows
 from .mpi import end_all_on_errors, from_root, together, world
 from .ranks import RankGroup, duplicate
@@ -308,11 +308,27 @@ class DistributedPlan:
         dat : ProgramDat
             Its owned values may have been changed in any way.
         """
+        self.start_update(dat).finish()
+        dat.fresh = {EXEC, HALO}
+
+    def start_update(self, dat: ProgramDat) -> Transfer:
+        """Send what brings all copies of a dat up to date.
+
+        Parameters
+        ----------
+        dat : ProgramDat
+            Its owned values may have been changed in any way.
+
+        Returns
+        -------
+        Transfer
+            Copies are up to date when it has finished. Until then the owned values must
+            not change, and all ranks must begin no other call.
+        """
         dat.touch()
         what = f"update of dat {dat.number}"
         self.ranks.begin(what, [("dat", dat.number)])
-        self.messages.start(what, [(dat, (EXEC, HALO))]).finish()
-        dat.fresh = {EXEC, HALO}
+        return self.messages.start(what, [(dat, (EXEC, HALO))])
 
     def fetch(self, dat: ProgramDat, root: int = 0) -> NDArray[Any] | None:
         """All values of a dat on one rank, in the order of the mesh file.

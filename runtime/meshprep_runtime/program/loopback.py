@@ -183,12 +183,13 @@ class LoopbackWorld:
             self._finished.set()
             return
         while self._failed is None:
+            # Before the look at the ranks: a message may arrive just after it.
+            now = time.perf_counter()
             able = [state for state in waiting if state.ready()]
             if able:
                 self.random.choice(able).gate.release()
                 return
             # No rank can go on: sleep until the next message arrives.
-            now = time.perf_counter()
             arrivals = []
             for box in self.mail.values():
                 arrivals += [message.due for message in box if message.due > now]

@@ -11,7 +11,7 @@ import atexit
 import pickle
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -244,6 +244,19 @@ class RankGroup:
         data = np.zeros(sizes[root], np.uint8)
         self.wait([self.comm.Irecv(data, root, VALUE_TAG)], what, [root])
         return pickle.loads(data.tobytes())
+
+    def exchange(self, values: Mapping[int, Any], what: str = A_STEP) -> dict[int, Any]:
+        """Send a value to some ranks each; returns those that came, by their sender."""
+        data = {rank: _pickle_to_bytes(value) for rank, value in values.items()}
+        sizes = self.allgather({rank: sent.size for rank, sent in data.items()}, what)
+        buffers = {}
+        for sender, sizes_to_ranks in enumerate(sizes):
+            if self.rank in sizes_to_ranks:
+                buffers[sender] = np.zeros(sizes_to_ranks[self.rank], np.uint8)
+        requests = [self.comm.Irecv(buffers[rank], rank, VALUE_TAG) for rank in buffers]
+        requests += [self.comm.Isend(data[rank], rank, VALUE_TAG) for rank in data]
+        self.wait(requests, what, list(buffers))
+        return {rank: pickle.loads(buffers[rank].tobytes()) for rank in buffers}
 
     def _sizes(self, what: str, size: int) -> list[int]:
         """The sizes in bytes of the values of all ranks."""

@@ -11,7 +11,8 @@ from meshprep.io.generate import generate
 from meshprep.loops.requests import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import MeshprepError, ParLoop, Program
-from meshprep_runtime.matrix import Assembly, CsrMatrix
+from meshprep_runtime.matrix import Assembly, CsrMatrix, Product, ellpack
+from meshprep_runtime.matrix.solve import diagonal
 
 ARGS = [
     {"dat": "x", "map": "cells->nodes"},
@@ -63,7 +64,7 @@ def summed(plan, arrays):
     return scipy.sparse.coo_array((values[kept], (r[kept], s[kept])), shape).toarray()
 
 
-@pytest.mark.parametrize("store", ["csr", "local"])
+@pytest.mark.parametrize("store", ["csr", "lazy-ellpack", "local"])
 def test_a_kernel_that_does_not_add_is_found(plan, whole, store):
     def sets(a, b, c, w, K):
         K[7] = a[0]
@@ -131,11 +132,37 @@ def _pattern(plan):
     return csr.row_ptr, csr.columns
 
 
-def test_matrices_of_elements_hold_the_same_matrix(plan, whole):
-    made = Assembly(local_matrix, plan, store="local")(**whole)
+@pytest.mark.parametrize("store", ["ellpack", "lazy-ellpack", "local"])
+def test_every_store_holds_the_same_matrix(plan, whole, store):
+    made = Assembly(local_matrix, plan, store=store)(**whole)
     made.check()
     assert made.shape == plan.matrices["K"].shape
     assert np.array_equal(made.to_scipy().toarray(), summed(plan, whole))
+
+
+def test_lazy_rows_have_an_entry_for_each_of_their_elements(plan, whole):
+    """Nothing is summed: the entries of a row are those of its elements, one by one."""
+    made = Assembly(local_matrix, plan, store="lazy-ellpack")(**whole)
+    dofs = plan.matrices["K"].row_of[plan.maps["cells->dofs2"].table]
+    entries = [[] for _ in range(made.shape[0])]
+    for cell in dofs:
+        for row in cell[cell >= 0]:
+            entries[row] += cell[cell >= 0].tolist()
+    assert made.columns.shape[0] == max(map(len, entries))
+    for row, columns in enumerate(entries):
+        stored = made.columns[:, row]
+        assert stored[: len(columns)].tolist() == columns
+        assert (stored[len(columns) :] == -1).all()
+    x = np.arange(made.shape[1], dtype=float)
+    assert np.array_equal(Product(made) @ x, summed(plan, whole) @ x)
+    assert np.array_equal(diagonal(made), np.diag(summed(plan, whole)))
+
+
+@pytest.mark.parametrize("store", ["ellpack", "lazy-ellpack"])
+def test_padding_past_what_places_can_say_is_refused(plan, store, monkeypatch):
+    monkeypatch.setattr(ellpack, "INDEX_LIMIT", 1000)
+    with pytest.raises(MeshprepError, match=r"'K' is past 2\^31-1 values with padding"):
+        Assembly(local_matrix, plan, store=store)
 
 
 def count_and_add(a, b, c, K):
@@ -278,7 +305,7 @@ def test_a_checkpoint_keeps_a_matrix(full_plan, whole, tmp_path, every):
 
 
 def test_what_cannot_be_assembled_is_refused(plan):
-    with pytest.raises(MeshprepError, match="'dense' is unknown: use csr, local"):
+    with pytest.raises(MeshprepError, match="'dense' is unknown: use csr, ellpack"):
         Assembly(local_matrix, plan, store="dense")
     args = tuple(a for a in plan.loop.args if a.columns is None)
     bare = replace(plan, loop=replace(plan.loop, args=args), matrices={})

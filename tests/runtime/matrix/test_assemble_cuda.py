@@ -158,7 +158,7 @@ def test_a_par_loop_assembles_on_a_device(plan):
 
 
 @pytest.mark.usefixtures("needs_gxx")
-@pytest.mark.parametrize("store", ["csr", "local"])
+@pytest.mark.parametrize("store", ["csr", "ellpack", "lazy-ellpack", "local"])
 def test_an_assembly_on_a_device_is_that_of_the_host(plan, store, device):
     given = {name: value for name, value in arrays(plan).items() if name != "K"}
     made = Assembly(BODY, plan, store=store)(

@@ -11,8 +11,10 @@ from meshprep_cuda_check.checked import CheckError, run_checked
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.cuda.arrays import DeviceBinder
 from meshprep_runtime.cuda.executor import Launcher
+from meshprep_runtime.matrix import Ellpack
 from meshprep_runtime.matrix.cuda_products import (
     csr_program,
+    ellpack_program,
     local_program,
 )
 from meshprep_runtime.matrix.cuda_text import CsrThreads
@@ -33,6 +35,9 @@ LENGTHS = np.random.default_rng(2).integers(0, 40, 211)
 LENGTHS[[0, 5, 6, 210]] = 0
 MIXED = random_csr(LENGTHS, 300)
 SIZES = range(64, 513, 32)
+# As lazy rows have them: two entries of each column.
+EVERY_ENTRY_TWICE = Ellpack.from_csr(random_csr([6, 6, 6], 9))
+EVERY_ENTRY_TWICE.columns[3:] = EVERY_ENTRY_TWICE.columns[:3]
 
 
 @pytest.mark.parametrize("coop", effort.first([4, 1, 2, 8, 16, 32]))
@@ -96,6 +101,13 @@ def test_a_sum_in_a_warp_is_no_barrier():
         run(replace(program, text=read_back), MIXED)
 
 
+@pytest.mark.parametrize("dtype", ["f8", "i4"])
+def test_rows_of_one_length(dtype):
+    matrix = Ellpack.from_csr(random_csr(LENGTHS, 300, dtype))
+    run(ellpack_program(matrix), matrix, dtype)
+    run(ellpack_program(EVERY_ENTRY_TWICE), EVERY_ENTRY_TWICE)
+
+
 def launch(program, matrix, device):
     """Queue a product on a device, and compare."""
     x = vector(matrix.shape[1])
@@ -110,8 +122,10 @@ def launch(program, matrix, device):
 def test_on_a_gpu(gpu, cells):
     """Every store."""
     plan, dofs = cells
+    padded = Ellpack.from_csr(MIXED)
     stores = {
         csr_program(MIXED): MIXED,
+        ellpack_program(padded): padded,
         **{
             local_program(made, plan): made
             for made in (local(dofs, 151, symmetric=s) for s in (False, True))

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import threading
 from pathlib import Path
 from runpy import run_path
 
@@ -14,9 +15,10 @@ from pages import DOCS, blocks, steps
 import meshprep
 from meshprep.io import write
 from meshprep.io.generate import generate
-from meshprep_runtime import MeshprepError, Program
+from meshprep_runtime import DistributedPlan, MeshprepError, Program, run_ranks
 from meshprep_runtime.cuda import device, gpu
 from meshprep_runtime.matrix import Assembly, BatchSums
+from meshprep_runtime.program import distributed
 
 EXAMPLES = DOCS.parent / "examples"
 PAGE, PRODUCTS, FORMS = (
@@ -76,6 +78,45 @@ def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch, c
     wanted = laplace.assemble(basis)[free][:, free]
     assert abs(made - wanted).max() < 1e-12
     assert sorted(node[matrix.row_of < 0]) == sorted(basis.get_dofs().flatten())
+
+
+class CommOfThread(threading.local):
+    """The communicator of each rank that is a thread."""
+
+    comm = None
+
+
+def test_the_ranks_of_the_page(tmp_path, monkeypatch):
+    """On two ranks: the solution without and with sweeps, and powers of the matrix."""
+    monkeypatch.chdir(tmp_path)
+    write(generate("delaunay2d", cells=200), "wing.msh")
+    x = {"dat": "x", "map": "cells->nodes", "dim": 2}
+    maps = {"rows": "cells->nodes", "columns": "cells->nodes"}
+    stiffness = {"over": "cells", "args": [x, {"mat": "K", "access": "inc"} | maps]}
+    meshprep.split("wing.msh", 2, {"stiffness": stiffness}, output="wing.parts.h5")
+    of_rank = CommOfThread()
+    monkeypatch.setattr(distributed, "world", lambda: of_rank.comm)
+    coordinates = meshprep.read("wing.msh").coordinates[:, :2]
+    low, high = coordinates.min(axis=0), coordinates.max(axis=0)
+    is_on_boundary = ((coordinates < low + 0.01) | (coordinates > high - 0.01)).any(axis=1)
+    kernel = kernel_of_the_tutorial()
+
+    def main(comm):
+        of_rank.comm = comm
+        plan = DistributedPlan.load("wing.parts.h5", comm)
+        own = is_on_boundary[plan.numbers("nodes")]
+        scope = {"coordinates": coordinates, "on_boundary": is_on_boundary.astype("i4")}
+        scope["load"] = np.where(own, 0.0, 1.0)
+        exec(kernel, scope)
+        exec(block("import Jacobi, PartAssembly", "py"), scope)
+        exec(block("import PartPowers", "py"), scope)
+        found, better = scope["found"], scope["better"]
+        assert better.iterations < found.iterations
+        np.testing.assert_allclose(better.x, found.x, atol=1e-6)
+        product = scope["product"]
+        assert np.array_equal(scope["third"], product @ (product @ scope["first"]))
+
+    run_ranks(2, main)
 
 
 def test_the_bandwidths_of_the_page(tmp_path):

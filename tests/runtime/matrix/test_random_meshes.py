@@ -107,6 +107,8 @@ def case(request, shapes):
 STORES = {
     "coloured": {},
     "two-step": {"strategy": "two-step"},
+    "ellpack": {"store": "ellpack"},
+    "lazy ellpack": {"store": "lazy-ellpack"},
     "local": {"store": "local"},
 }
 

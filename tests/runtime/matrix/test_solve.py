@@ -3,13 +3,15 @@
 import numba
 import numpy as np
 import pytest
-from matrices import ITERATIONS, random_csr
+from matrices import ITERATIONS, local, random_csr, vector
 
 import poisson
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.matrix import CsrMatrix, LocalMatrices, code, solve
+from meshprep_runtime.matrix import CsrMatrix, LocalMatrices, code, ssor
 from meshprep_runtime.matrix.products import Product
-from meshprep_runtime.matrix.solve import ColouredSsor, Jacobi, cg, diagonal
+from meshprep_runtime.matrix.solve import Jacobi, cg, diagonal
+from meshprep_runtime.matrix.ssor import ColouredSsor
+from meshprep_runtime.matrix.stores import entries_of_rows
 
 
 @pytest.mark.parametrize(("degree", "n"), ITERATIONS)
@@ -49,17 +51,57 @@ def test_one_sweep_by_hand():
     np.testing.assert_allclose(ssor(r)[order], expected, rtol=1e-11, atol=1e-13)
 
 
+def whole_numbers(symmetric):
+    """Elements of four dofs, some left out, with a diagonal of ones; and the matrix in rows."""
+    dofs = np.random.default_rng(3).integers(-1, 40, (60, 4))
+    dofs[:40, 0] = np.arange(40)
+    elements = local(dofs, 40, symmetric=symmetric)
+    # A dof that stands twice in an element would be coupled to itself.
+    for row in range(len(dofs)):
+        _, first = np.unique(dofs[row], return_index=True)
+        twice = np.setdiff1d(np.arange(4), first)
+        elements.dofs[row, twice] = -1
+    place = entries_of_rows(elements).diagonal()
+    elements.values[:, place] = 0
+    elements.values[:40, place[0]] = 1
+    return elements, CsrMatrix.from_scipy(elements.to_scipy())
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_sweeps_over_elements_are_those_over_their_sum(symmetric):
+    """Whole numbers, so that the order of the sums does not count."""
+    elements, rows = whole_numbers(symmetric)
+    by_elements, by_rows = ColouredSsor(elements), ColouredSsor(rows)
+    assert np.array_equal(by_elements.colour, by_rows.colour)
+    assert by_rows.colours > 4
+    r = vector(40)
+    assert np.array_equal(by_elements(r), by_rows(r))
+
+
+@pytest.mark.parametrize(("degree", "n"), [(1, 16), (2, 8)])
+def test_iterations_over_elements_are_those_over_rows(degree, n):
+    problem = poisson.integrate(poisson.square(n, degree))
+    matrix, load = problem.csr(), problem.load()
+    wanted = cg(Product(matrix), load, ColouredSsor(matrix))
+    for elements in (problem.local(), problem.local().half()):
+        found = cg(Product(elements), load, ColouredSsor(elements))
+        assert found.iterations == wanted.iterations
+        np.testing.assert_allclose(found.x, wanted.x, atol=1e-9)
+
+
 @pytest.mark.slow
-def test_sweeps_give_the_same_bits_for_any_threads(monkeypatch):
+@pytest.mark.parametrize("store", ["csr", "local"])
+def test_sweeps_give_the_same_bits_for_any_threads(monkeypatch, store):
     monkeypatch.setattr(code, "WORTHWHILE", 1)
-    monkeypatch.setattr(solve, "SWEEP_ROWS", 16)
-    ssor = ColouredSsor(poisson.integrate(poisson.square(16, 2)).csr())
-    r = np.random.default_rng(0).standard_normal(ssor.colour.size)
+    monkeypatch.setattr(ssor, "SWEEP_ROWS", 16)
+    problem = poisson.integrate(poisson.square(16, 2))
+    sweeps = ColouredSsor(problem.csr() if store == "csr" else problem.local())
+    r = np.random.default_rng(0).standard_normal(sweeps.colour.size)
     before = numba.get_num_threads()
     found = []
     for threads in (1, min(2, before)):
         numba.set_num_threads(threads)
-        found += [ssor(r) for _ in range(3)]
+        found += [sweeps(r) for _ in range(3)]
     numba.set_num_threads(before)
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])

@@ -9,6 +9,7 @@ from meshprep_runtime import MeshprepError, MissingPackageError
 from meshprep_runtime.matrix import (
     ColouredSsor,
     CsrMatrix,
+    Ellpack,
     Jacobi,
     LocalMatrices,
     Product,
@@ -112,6 +113,31 @@ def test_without_petsc_the_package_is_named(monkeypatch):
         CsrMatrix(ROW_PTR, COLUMNS, VALUES, 3).to_petsc()
 
 
+def test_ellpack_leaves_padding_out_and_adds_equal_entries():
+    columns = np.array([[0, 2, -1, 0], [1, -1, -1, 0]], np.int32)
+    values = np.array([[10.0, 7, 0, 1], [1, 0, 0, 3]])
+    ellpack = Ellpack(columns, values, 3)
+    ellpack.check()
+    assert ellpack.shape == (4, 3)
+    assert repr(ellpack) == "Ellpack(4 x 3, 8 values of float64)"
+    assert ellpack.bytes == 8 * 4 + 8 * 8
+    made = ellpack.to_scipy()
+    assert np.array_equal(made.toarray(), DENSE)
+    assert made.nnz == 4
+    with pytest.raises(MeshprepError, match="over the rows of an Ellpack are slow"):
+        ColouredSsor(Ellpack(columns, values))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ellpack_comes_from_scipy(seed):
+    A = sparse.random_array((40, 30), density=0.1, rng=np.random.default_rng(seed))
+    ellpack = Ellpack.from_scipy(A)
+    ellpack.check()
+    assert ellpack.columns.shape == (np.diff(A.tocsr().indptr).max(), 40)
+    assert np.array_equal(ellpack.to_scipy().toarray(), A.toarray())
+    assert Ellpack.from_scipy(sparse.csr_array((0, 3))).to_scipy().shape == (0, 3)
+
+
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_local_matrices_add_up_where_dofs_have_rows(symmetric):
     whole = np.array([[[2.0, -1], [-1, 3]], [[5, 7], [7, 11]]])
@@ -134,8 +160,6 @@ def test_half_of_local_matrices():
     values[1, 2] += 1e-9
     with pytest.raises(MeshprepError, match="the matrix of element 1 is not symmetric"):
         whole.half()
-    with pytest.raises(MeshprepError, match="whole rows, which LocalMatrices has not"):
-        ColouredSsor(half)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +179,13 @@ def test_half_of_local_matrices():
             "must rise from 0 to 4",
         ),
         (lambda: CsrMatrix(ROW_PTR, COLUMNS, VALUES, 2).check(), "outside 0..1"),
+        (lambda: Ellpack(COLUMNS[None], VALUES), "values has shape"),
+        (lambda: Ellpack(COLUMNS[None].astype("i8"), VALUES[None]), "columns is int64"),
+        (lambda: Ellpack(COLUMNS[None], VALUES[None], 2).check(), "outside -1..1"),
+        (
+            lambda: Ellpack(COLUMNS[:2].reshape(2, 1) - 1, np.ones((2, 1))).check(),
+            "padding must stand last",
+        ),
         (lambda: LocalMatrices(VALUES[None], COLUMNS[None], True, 3), "must be (1, 10)"),
         (
             lambda: LocalMatrices(np.ones((1, 16)), COLUMNS[None].astype("u4"), False, 3),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from meshprep_runtime.errors import DistributedError
+from meshprep_runtime.program import loopback
 from meshprep_runtime.program.loopback import LoopbackRequest, run_ranks
 
 
@@ -42,6 +43,37 @@ def test_collective_calls():
     found = run_ranks(3, main)
     assert [f[:2] for f in found] == [([0, 1, 2], "from 2")] * 3
     assert [f[2] for f in found] == [None, [0, 1, 2], None]
+
+
+class SteppedClock:
+    """A clock that goes on by a second whenever it is read."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        self.now += 1.0
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def test_a_message_that_arrives_while_ranks_are_looked_at(monkeypatch):
+    """It is neither there at the first look nor to come at the second one."""
+
+    def main(comm):
+        values = np.zeros(1)
+        if comm.rank == 0:
+            comm.Isend(np.ones(1), 1).Wait()
+        else:
+            comm.Irecv(values, 0).Wait()
+        comm.Barrier()
+        return values[0]
+
+    for delay in range(1, 9):
+        monkeypatch.setattr(loopback, "time", SteppedClock())
+        assert run_ranks(2, main, delay=delay) == [0, 1]
 
 
 def test_a_seed_repeats_a_run():

@@ -16,7 +16,7 @@ from ...types.ordering import Ordering
 from ..metrics import Metrics
 from ..model import LoopPlan, PlanContent, Ranges, Staging, Variant
 from ..records import from_json, to_json, wrong_figures
-from ..tuned import Tuned
+from ..tuned import ProductThreads, Tuned
 from .tree import Tree, checked_name
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 # Datasets that are JSON, each an attribute of the plan.
 DOCUMENTS = ("about", "metrics", "options")
-# Names of datasets and groups that only some plans have: in the group of a loop,
+# Names of datasets and groups that only some plans have: in the group of a loop, the first
+# in that of a matrix, too,
 TUNED = "tuned"
 RANGES = "ranges"
 # of a variant,
@@ -191,6 +192,8 @@ def _put_matrices(tree: Tree, plan: PlanContent) -> None:
         # Of a square matrix, rows and columns have the same numbers.
         if matrix.row_set != matrix.column_set:
             tree.datasets[f"{path}/column_of"] = matrix.column_of
+        if matrix.tuned:
+            tree.datasets[f"{path}/{TUNED}"] = json.dumps(to_json(matrix.tuned))
         tree.group(f"{path}/place")
         for loop, place in matrix.place.items():
             tree.datasets[f"{path}/place/{checked_name(loop)}"] = place
@@ -332,6 +335,7 @@ def _get_matrix(tree: Tree, name: str) -> "MatrixPlan":
         row_ptr=arrays["row_ptr"],
         columns=arrays["columns"],
         place=entries_of_loop,
+        tuned=list(tree.records(f"{path}/{TUNED}", ProductThreads)),
     )
 
 
