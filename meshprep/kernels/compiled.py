@@ -7,6 +7,7 @@ that no change is missed.
 """
 
 import hashlib
+import inspect
 import threading
 import time
 from collections.abc import Callable
@@ -91,19 +92,25 @@ class CachedKernel:
     is a file in a folder named by a digest of the kernel, and of meshprep's named tuples,
     which numba knows only by their names. numba stores the types of a call under the next
     free number, so that two processes at once could take one number for two types. So a
-    process that compiles locks the folder, and seals it before others may write.
+    process that compiles locks the folder, and seals it before others may write. The first
+    call locks it before it looks for machine code: where two processes need a kernel at
+    once, one compiles it and the other waits for that.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
         self.py_func = function
         self._dispatcher: Any = None
+        # Whether the kernel has been called in this process, so that its code is there.
+        self._called = False
         # The thread that is compiling, and its lock.
         self._locked: tuple[int, cache.Lock] | None = None
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         dispatcher = self._dispatcher or self._make()
         try:
+            if not self._called:
+                self._compile_once(dispatcher, args, named)
             return dispatcher(*args, **named)
         except OSError as error:
             # Kernels open no files: numba could not write machine code.
@@ -135,9 +142,35 @@ class CachedKernel:
 
     def lock(self) -> None:
         """Lock the folder; called when numba begins to compile the kernel for new types."""
-        if self._folder is not None:
+        if self._folder is not None and not self._is_locked_here():
             self._locked = (threading.get_ident(), cache.Lock(self._folder))
             forget_unused(self._folder.parents[1])
+
+    def _is_locked_here(self) -> bool:
+        """Whether this thread holds the lock of the folder."""
+        return self._locked is not None and self._locked[0] == threading.get_ident()
+
+    def _compile_once(
+        self, dispatcher: Any, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> None:
+        """Compile for the types of a first call, or load what another process compiled."""
+        if self._folder is None:
+            self._called = True
+            return
+        # A signal handler may call the kernel while its thread compiles it.
+        if self._is_locked_here():
+            return
+        given = inspect.signature(self.py_func).bind(*args, **named).args
+        lock = cache.Lock(self._folder)
+        # Another thread may have done it while this one waited for the lock.
+        if self._called:
+            with lock:
+                return
+        self._locked = (threading.get_ident(), lock)
+        forget_unused(self._folder.parents[1])
+        compiling.compiled_function(dispatcher, tuple(map(numba.typeof, given)))
+        self._keep()
+        self._called = True
 
     def _make(self) -> Any:
         """Make the dispatcher, with a cache in the kernel's folder if there is one."""
@@ -162,12 +195,13 @@ class CachedKernel:
         return dispatcher
 
     def _keep(self) -> None:
-        """Seal the folder that this thread has locked."""
-        if self._locked is not None and self._locked[0] == threading.get_ident():
+        """Seal the folder that this thread has locked, if it has compiled."""
+        if self._locked is not None and self._is_locked_here():
             lock = self._locked[1]
             self._locked = None
             with lock:
-                cache.seal(lock.folder)
+                if compiling.was_compiled(self._dispatcher):
+                    cache.seal(lock.folder)
 
 
 class _Compiling:
