@@ -16,7 +16,7 @@ from meshprep_runtime.types.maps import (  # noqa: E402
 )
 
 from .arrays import UInt32s  # noqa: E402
-from .compiled import KERNELS, arrayless, clock, helper, inlined, kernel  # noqa: E402
+from .compiled import KERNELS, arrayless, clock, helper, inlined, kernel, merged  # noqa: E402
 
 __all__ = [
     "KERNELS",
@@ -33,4 +33,5 @@ __all__ = [
     "helper",
     "inlined",
     "kernel",
+    "merged",
 ]

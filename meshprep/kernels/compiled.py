@@ -23,7 +23,16 @@ from meshprep_runtime.kernel import cache
 
 from .machine_code import digest, folder, forget_unused, mark_used, tuples
 
-__all__ = ["KERNELS", "arrayless", "clock", "from_python", "helper", "inlined", "kernel"]
+__all__ = [
+    "KERNELS",
+    "arrayless",
+    "clock",
+    "from_python",
+    "helper",
+    "inlined",
+    "kernel",
+    "merged",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -61,6 +70,15 @@ def inlined(function: Function) -> Function:
     would cost an atomic addition for each array of each call.
     """
     return _helper(function, compiling.FORCE_INLINE | compiling.count_references(False))
+
+
+def merged(function: Function) -> Function:
+    """A helper that one caller has, and that brings other helpers together.
+
+    numba copies its statements into the caller's, so that LLVM optimises what it calls once
+    and not twice. Of large helpers the copying takes longer than that.
+    """
+    return _helper(function, {"inline": "always"})
 
 
 def from_python(function: Function) -> Function:

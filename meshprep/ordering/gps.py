@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import Int32s, helper, kernel
+from ..kernels import Int32s, helper, kernel, merged
 from ..kernels.arrays import ZERO, Adjacency, breadth_first, counting_sort
 from ..mesh.incidence import Csr
 from .by_component import by_component
@@ -182,7 +182,7 @@ def _gps(
     return scratch.orders[0]
 
 
-@helper
+@merged
 def _order_component(
     graph: Adjacency,
     begin: int,
