@@ -178,7 +178,7 @@ class CachedKernel:
         # A signal handler may call the kernel while its thread compiles it.
         if self._is_locked_here():
             return
-        given = inspect.signature(self.py_func).bind(*args, **named).args
+        call_arguments = inspect.signature(self.py_func).bind(*args, **named).args
         lock = cache.Lock(self._folder)
         # Another thread may have done it while this one waited for the lock.
         if self._called:
@@ -186,9 +186,10 @@ class CachedKernel:
                 return
         self._locked = (threading.get_ident(), lock)
         forget_unused(self._folder.parents[1])
-        compiling.compiled_function(dispatcher, tuple(map(numba.typeof, given)))
-        self._keep()
+        types = tuple(map(numba.typeof, call_arguments))
+        compiling.compiled_function(dispatcher, types)
         self._called = True
+        self._keep()
 
     def _make(self) -> Any:
         """Make the dispatcher, with a cache in the kernel's folder if there is one."""

@@ -26,9 +26,9 @@ from .strategies import NO_WAITS, STRATEGIES, Schedule, Turns, in_pieces
 MAX_KEPT = 256  # compiled texts of a process
 NO_ORDER = np.zeros(0, np.int32)
 NO_TURNS = np.zeros((0, 5), np.int64)
-# Calls after which the further forms of the code are compiled, at most. They are sooner once
-# the calls took as long as the first form took to compile: whoever makes a few short calls
-# does not wait for code that would not pay.
+# Calls after which the further forms of the code are compiled, at most. They are sooner
+# once the calls took as long as the first form took to compile: whoever makes a few short
+# calls does not wait for code that would not pay.
 PATIENT_CALLS = 16
 # Calls that try forms of the code, at least.
 TRIAL_CALLS = 4
@@ -208,8 +208,7 @@ class Executor:
             for _, slot in changed_globals
         ]
 
-        # Compile the form that is likely the fastest, with and without fetching ahead; the
-        # others when they may pay.
+        # A form may run with and without fetching ahead.
         def tries_of(form: str, given: Sequence[NDArray[Any]]) -> list[Try]:
             text = self._text_of(
                 schedule=schedule,
@@ -226,6 +225,7 @@ class Executor:
             code = self._compiled(text, [*fixed_of_tries[0], *given, *parts])
             return [Try(form, code, fixed) for fixed in fixed_of_tries]
 
+        # Compile the form that is likely the fastest; the others wait until they may pay.
         first_form, *other_forms = self._forms_to_try(way, arguments.rows, form)
         start = time.perf_counter()
         tries = tries_of(first_form, arrays)
