@@ -4,8 +4,11 @@ Prints the seconds of processor of a first call, with making the loop, and of a 
 folder for machine code is that of ``MESHPREP_CACHE_DIR``; `bench_start.py` begins with none.
 """
 
+# mypy: allow-untyped-defs
+
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +71,7 @@ def _arg(name: str, access: str, dim: int) -> dict[str, object]:
     }
 
 
-LOOPS = {
+LOOPS: dict[str, dict[str, Any]] = {
     "flux": {
         "over": "edges",
         "args": [_arg("x", "read", 2), _arg("q", "read", 3), _arg("r", "inc", 3)],
@@ -82,7 +85,7 @@ LOOPS = {
         ],
     },
 }
-KERNELS = {"flux": flux, "exchange": exchange_all}
+KERNELS: dict[str, Any] = {"flux": flux, "exchange": exchange_all}
 
 
 def main(plan_file: str, name: str) -> None:
@@ -100,7 +103,7 @@ def main(plan_file: str, name: str) -> None:
     import numba  # noqa: F401
 
     seconds = []
-    loop = None
+    loop: Any = None
     for _ in range(2):
         start = time.process_time()
         if loop is None:
