@@ -2,8 +2,9 @@
 
 Every run is a process of its own, with a folder for machine code that is empty at first. The first
 run compiles in a process a core; the same run with one process and no such folder tells what the
-compiler alone takes. The wheel is what ``make wheel`` builds, installed in an environment that
-finds everything else where this one does.
+compiler alone takes. First calls of ``meshprep.order`` and of loops (`first_calls.py`) are in
+processes of their own, too. The wheel is what ``make wheel`` builds, installed in an environment
+that finds everything else where this one does.
 """
 
 import os
@@ -19,7 +20,11 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+import first_calls
 from common import best, mesh_file, program, report, run_process
+
+from meshprep.io.generate import generate
+from meshprep.pipeline.steps import prepare
 
 ROOT = Path(__file__).parents[1]
 CELLS = 200_000
@@ -36,6 +41,17 @@ watch_compilation(
 )
 main(sys.argv[1:])
 print(sum(spent))
+"""
+# The seconds of processor of a first `meshprep.order`.
+ORDER = """
+import time
+import numpy as np
+from scipy.spatial import Delaunay
+import meshprep
+triangles = Delaunay(np.random.default_rng(1).random((3000, 2))).simplices
+start = time.process_time()
+meshprep.order(triangles)
+print(time.process_time() - start)
 """
 
 
@@ -62,6 +78,7 @@ def main() -> None:
     mesh = mesh_file("delaunay2d", cells=CELLS)
     with tempfile.TemporaryDirectory() as folder:
         rows += _from_the_clone(mesh, Path(folder) / "clone")
+        rows += _first_calls(Path(folder))
         rows += _from_a_wheel(mesh, Path(folder) / "wheel")
     report("start", rows, cells=CELLS, load_average=os.getloadavg())
 
@@ -75,12 +92,30 @@ def _from_the_clone(mesh: Path, folder: Path) -> list[dict[str, Any]]:
     first, warm = _first_and_warm(command, mesh, folder)
     return [
         _row("compiling, processor, in one process", float(told.split()[-1]), 60),
-        _row("first reorder, processor of all processes", first.processor),
-        _row("first reorder", first.wall, 40),
+        _row("first reorder, processor of all processes", first.processor, 25),
+        _row("first reorder", first.wall, 20),
         _row("warm reorder, processor", warm.processor),
         _row("warm reorder", warm.wall),
         _row("kernels compiled in a warm reorder", warm.compiled, 0),
     ]
+
+
+def _first_calls(folder: Path) -> list[dict[str, Any]]:
+    """Seconds of processor of first calls from Python, each with an empty folder."""
+    plan = folder / "loops.plan.h5"
+    prepare(generate("delaunay2d", cells=20_000, seed=1), first_calls.LOOPS).plan.save(plan)
+    script = Path(first_calls.__file__)
+    calls = {
+        "first meshprep.order, processor": (("-c", ORDER), 5),
+        "first call of a loop of ten lines, processor": ((script, plan, "flux"), 1.5),
+        "first call of a loop of 37 parameters": ((script, plan, "exchange"), 4),
+    }
+    rows = []
+    for number, (what, (words, bar)) in enumerate(calls.items()):
+        empty = {"MESHPREP_CACHE_DIR": str(folder / f"call{number}")}
+        _, _, told = run_process(sys.executable, *words, env=empty)
+        rows.append(_row(what, float(told.split()[0]), bar))
+    return rows
 
 
 def _from_a_wheel(mesh: Path, folder: Path) -> list[dict[str, Any]]:

@@ -1,20 +1,29 @@
 """Compiling ahead: in processes of their own, also when two runs begin together."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import effort
 import pytest
 
+from meshprep.kernels.machine_code import usual_made
 from meshprep.ordering.by_component import renumbered
 from meshprep.ordering.lexicographic import _packed_rows
 from meshprep.ordering.propagate import _first_touch
 from meshprep.partitioning.multilevel.balancing.reconnect import _give_away
 from meshprep.partitioning.multilevel.refinement.centroids import _measure
 from meshprep.partitioning.repair import enforce_cap
-from meshprep.pipeline.warm_up import USUAL, all_tasks, run_task, warm_up
+from meshprep.pipeline.warm_up import (
+    USUAL,
+    all_tasks,
+    compiling_beside,
+    run_task,
+    warm_up,
+)
 from meshprep_runtime.errors import MeshprepError
 
 # The least work of all tasks.
@@ -56,13 +65,39 @@ def test_what_was_compiled_ahead_is_found(cache):
     assert compiled() == 0
 
 
-@pytest.mark.long
-def test_two_at_once(cache):
+@pytest.mark.slow
+def test_two_processes_at_once_compile_each_kernel_once(cache):
     with ThreadPoolExecutor(2) as pool:
         counts = list(pool.map(lambda _: compiled(), range(2)))
-    assert min(counts) > 0
+    # Every kernel has one file of machine code for each list of types.
+    assert sum(counts) == len(list(cache.rglob("*.nbc"))) > 0
     assert compiled() == 0
     assert not list(cache.rglob("*.tmp"))
+
+
+@pytest.mark.long
+def test_a_first_run_compiles_beside_what_it_needs_later(cache, monkeypatch):
+    monkeypatch.setattr("meshprep.pipeline.warm_up.BESIDE", (TASK,))
+    monkeypatch.setattr("meshprep.pipeline.warm_up.thread_count", lambda: 2)
+    monkeypatch.setattr("meshprep.kernels.machine_code.thread_count", lambda: 2)
+    assert not usual_made()
+    with compiling_beside():
+        deadline = time.monotonic() + 300
+        while not list(cache.rglob("*.nbc")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+    # Some of the task is compiled, and the process has ended with the run.
+    assert list(cache.rglob("*.nbc"))
+    assert multiprocessing.active_children() == []
+    assert usual_made()
+
+
+def test_a_first_run_that_fails_leaves_no_process_and_no_note(cache, monkeypatch):
+    monkeypatch.setattr("meshprep.pipeline.warm_up.thread_count", lambda: 2)
+    monkeypatch.setattr("meshprep.kernels.machine_code.thread_count", lambda: 2)
+    with pytest.raises(MeshprepError, match="no such mesh"), compiling_beside():
+        raise MeshprepError("no such mesh")
+    assert multiprocessing.active_children() == []
+    assert not usual_made()
 
 
 def test_a_task_that_fails_is_told(cache):

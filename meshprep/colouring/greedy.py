@@ -166,7 +166,7 @@ def _colour_in_queues(
                     waiting[n_turned_away] = e
                     n_turned_away += 1
         # Points with a queue stay active; elements without a colour enter another queue.
-        n_left = 0
+        n_left = ZERO
         for i in range(n_active):
             if head[active[i]] >= 0:
                 active[n_left] = active[i]

@@ -16,7 +16,15 @@ from meshprep_runtime.types.maps import (  # noqa: E402
 )
 
 from .arrays import UInt32s  # noqa: E402
-from .compiled import KERNELS, arrayless, clock, helper, inlined, kernel  # noqa: E402
+from .compiled import (  # noqa: E402
+    KERNELS,
+    arrayless,
+    clock,
+    helper,
+    inlined,
+    kernel,
+    merged,
+)
 
 __all__ = [
     "KERNELS",
@@ -33,4 +41,5 @@ __all__ = [
     "helper",
     "inlined",
     "kernel",
+    "merged",
 ]

@@ -7,6 +7,7 @@ that no change is missed.
 """
 
 import hashlib
+import inspect
 import threading
 import time
 from collections.abc import Callable
@@ -22,7 +23,16 @@ from meshprep_runtime.kernel import cache
 
 from .machine_code import digest, folder, forget_unused, mark_used, tuples
 
-__all__ = ["KERNELS", "arrayless", "clock", "from_python", "helper", "inlined", "kernel"]
+__all__ = [
+    "KERNELS",
+    "arrayless",
+    "clock",
+    "from_python",
+    "helper",
+    "inlined",
+    "kernel",
+    "merged",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -62,6 +72,15 @@ def inlined(function: Function) -> Function:
     return _helper(function, compiling.FORCE_INLINE | compiling.count_references(False))
 
 
+def merged(function: Function) -> Function:
+    """A helper that one caller has, and that brings other helpers together.
+
+    numba copies its statements into the caller's, so that LLVM optimises what it calls once
+    and not twice. Of large helpers the copying takes longer than that.
+    """
+    return _helper(function, {"inline": "always"})
+
+
 def from_python(function: Function) -> Function:
     """A function that Python can call, of a function or of a helper under test."""
     return cast(Function, CachedKernel(getattr(function, "py_func", function)))
@@ -91,19 +110,25 @@ class CachedKernel:
     is a file in a folder named by a digest of the kernel, and of meshprep's named tuples,
     which numba knows only by their names. numba stores the types of a call under the next
     free number, so that two processes at once could take one number for two types. So a
-    process that compiles locks the folder, and seals it before others may write.
+    process that compiles locks the folder, and seals it before others may write. The first
+    call locks it before it looks for machine code: where two processes need a kernel at
+    once, one compiles it and the other waits for that.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
         self.py_func = function
         self._dispatcher: Any = None
+        # Whether the kernel has been called in this process, so that its code is there.
+        self._called = False
         # The thread that is compiling, and its lock.
         self._locked: tuple[int, cache.Lock] | None = None
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         dispatcher = self._dispatcher or self._make()
         try:
+            if not self._called:
+                self._compile_once(dispatcher, args, named)
             return dispatcher(*args, **named)
         except OSError as error:
             # Kernels open no files: numba could not write machine code.
@@ -135,9 +160,36 @@ class CachedKernel:
 
     def lock(self) -> None:
         """Lock the folder; called when numba begins to compile the kernel for new types."""
-        if self._folder is not None:
+        if self._folder is not None and not self._is_locked_here():
             self._locked = (threading.get_ident(), cache.Lock(self._folder))
             forget_unused(self._folder.parents[1])
+
+    def _is_locked_here(self) -> bool:
+        """Whether this thread holds the lock of the folder."""
+        return self._locked is not None and self._locked[0] == threading.get_ident()
+
+    def _compile_once(
+        self, dispatcher: Any, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> None:
+        """Compile for the types of a first call, or load what another process compiled."""
+        if self._folder is None:
+            self._called = True
+            return
+        # A signal handler may call the kernel while its thread compiles it.
+        if self._is_locked_here():
+            return
+        call_arguments = inspect.signature(self.py_func).bind(*args, **named).args
+        lock = cache.Lock(self._folder)
+        # Another thread may have done it while this one waited for the lock.
+        if self._called:
+            with lock:
+                return
+        self._locked = (threading.get_ident(), lock)
+        forget_unused(self._folder.parents[1])
+        types = tuple(map(numba.typeof, call_arguments))
+        compiling.compiled_function(dispatcher, types)
+        self._called = True
+        self._keep()
 
     def _make(self) -> Any:
         """Make the dispatcher, with a cache in the kernel's folder if there is one."""
@@ -162,12 +214,13 @@ class CachedKernel:
         return dispatcher
 
     def _keep(self) -> None:
-        """Seal the folder that this thread has locked."""
-        if self._locked is not None and self._locked[0] == threading.get_ident():
+        """Seal the folder that this thread has locked, if it has compiled."""
+        if self._locked is not None and self._is_locked_here():
             lock = self._locked[1]
             self._locked = None
             with lock:
-                cache.seal(lock.folder)
+                if compiling.was_compiled(self._dispatcher):
+                    cache.seal(lock.folder)
 
 
 class _Compiling:

@@ -27,11 +27,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import Int32s, helper, kernel
+from ..kernels import Int32s, helper, kernel, merged
 from ..kernels.arrays import ZERO, Adjacency, breadth_first, counting_sort
 from ..mesh.incidence import Csr
 from .by_component import by_component
 from .levels import (
+    BY_NUMBER,
+    IN_PLACE,
     Effort,
     LevelNumbers,
     Limit,
@@ -180,7 +182,7 @@ def _gps(
     return scratch.orders[0]
 
 
-@helper
+@merged
 def _order_component(
     graph: Adjacency,
     begin: int,
@@ -291,7 +293,8 @@ def _number_both_ways(
     # The way from the end whose levels fewer vertices have. Numbering overwrites levels.
     other = FROM_U if v_first else FROM_V
     kept = levels.second if v_first else levels.first
-    levels.state[begin:end] = kept[begin:end]
+    for p in range(begin, end):
+        levels.state[p] = kept[p]
     for way in range(3 if scattered else 2):
         if way == other and not both:
             continue
@@ -322,7 +325,7 @@ def _number_both_ways(
             begin=begin,
             numbers=LevelNumbers(order=trial, level=level, follower=scratch.queue),
             size=level_size,
-            in_place=False,
+            in_place=BY_NUMBER,
             limit=Limit(cost=best.cost, bandwidth=np.inf, scattered=scattered),
         )
         cost = cost_of(bandwidth, profile, scattered)
@@ -330,7 +333,8 @@ def _number_both_ways(
             scatters = 0
             if way == other:
                 scatters = depth
-                scratch.levels[3, begin:end] = levels.state[begin:end]
+                for p in range(begin, end):
+                    scratch.levels[3, p] = levels.state[p]
             best = BestOrder(
                 cost=cost, bandwidth=bandwidth, start=np.int64(root), depth=scatters
             )
@@ -356,7 +360,7 @@ def _number_in_place(
         begin=begin,
         numbers=LevelNumbers(order=trial, level=level, follower=scratch.queue),
         size=size,
-        in_place=True,
+        in_place=IN_PLACE,
         limit=Limit(cost=np.inf, bandwidth=WIDER * best.bandwidth, scattered=False),
     )
     if bandwidth < np.inf:

@@ -4,13 +4,13 @@ Kernels over a symmetric graph; a loop at a vertex does no harm. Scratch arrays 
 vertices, so that a component costs no more than its own size.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import helper, inlined, kernel
-from ..kernels.arrays import Adjacency, breadth_first, counting_sort
+from ..kernels.arrays import ZERO, Adjacency, breadth_first, counting_sort
 
 
 @kernel
@@ -153,6 +153,10 @@ def pseudo_diameter(
     )
 
 
+# Whether a level is numbered in place, typed since numba compiles a helper again for a
+# constant.
+IN_PLACE: Any = np.bool_(True)
+BY_NUMBER: Any = np.bool_(False)
 # Up to this many vertices an insertion sort beats a counting sort.
 SHORT = 24
 
@@ -231,9 +235,9 @@ def number(
     bandwidth = 0
     profile = 0
     reverse_profile = 0
-    first = 0
-    tail = 0
-    full = 0
+    first = ZERO
+    tail = ZERO
+    full = ZERO
     for depth in range(size.size + 1):
         # Go along the level before, and number its neighbours in this one.
         passed = order[first]

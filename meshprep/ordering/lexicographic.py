@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Int32s, Int64s, helper, kernel
-from ..kernels.arrays import sort, sort_by, stable_argsort
+from ..kernels.arrays import ZERO, sort, sort_by, stable_argsort
 from ..kernels.parallel import rows_in_pieces
 
 # Rows with the same lowest point that are sorted among each other, at most.
@@ -89,7 +89,7 @@ def _sort_rows(table: Int32s, order: Int32s, offset: Int64s) -> None:
             row = np.int64(order[begin + k])
             other = np.int64(max(table[row, 0], table[row, last]))
             key[k] = (other << ROW_BITS) + row
-        sort(key, 0, count)
+        sort(key, ZERO, count)
         for k in range(count):
             order[begin + k] = key[k] & ((1 << ROW_BITS) - 1)
 
@@ -120,7 +120,7 @@ def _packed_rows(
 def _sort_row(row: NDArray) -> None:
     """Sort a row in place."""
     if row.size > SHORT:
-        sort(row, 0, row.size)
+        sort(row, ZERO, row.size)
         return
     for j in range(1, row.size):
         value = row[j]

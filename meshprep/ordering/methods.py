@@ -8,7 +8,7 @@ from ..kernels.arrays import Adjacency, breadth_first
 from .by_component import by_component
 from .figures import LocalityProblem
 from .gps import gps
-from .levels import LevelNumbers, Limit, lowest_degree, number
+from .levels import BY_NUMBER, LevelNumbers, Limit, lowest_degree, number
 
 # Searches for a deeper start, at most. George and Liu set no bound; more than a few are
 # not needed.
@@ -64,7 +64,7 @@ def _rcm(
             begin=begin,
             numbers=LevelNumbers(order=queue[begin:end], level=level, follower=out),
             size=size,
-            in_place=False,
+            in_place=BY_NUMBER,
             limit=Limit(cost=np.inf, bandwidth=np.inf, scattered=False),
         )
         # Reverse the order.

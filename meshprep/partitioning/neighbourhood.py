@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.types.maps import read_only
 
 from ..kernels import Float64s, Int32s, Int64s, helper, kernel
-from ..kernels.arrays import first_not_below, scan_offsets
+from ..kernels.arrays import ZERO, first_not_below, scan_offsets
 from ..kernels.parallel import in_pieces
 from ..mesh.incidence import Csr, transpose
 
@@ -197,7 +197,7 @@ def _pairs(
     low, high = _with_room(
         low=np.empty(0, np.int32),
         high=np.empty(0, np.int32),
-        used=0,
+        used=ZERO,
         room=4 * (end - begin),
     )
     used = 0

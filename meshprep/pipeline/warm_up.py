@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
+from signal import SIG_IGN, SIGINT, signal
 
 import numba
 import numpy as np
@@ -51,6 +52,9 @@ USUAL = (
     "files gmsh-ascii",
     "measure",
 )
+# What other processes compile while a first run reads and orders its mesh: first what the
+# run needs last.
+BESIDE = ("plan none blocks gpu", "measure", "plan gps contiguous gpu", "files gmsh")
 
 
 def all_tasks() -> list[str]:
@@ -102,6 +106,45 @@ def warm_up(
         with suppress(OSError):
             (kernel_folder / USUAL_MADE).touch()
     return outcome
+
+
+@contextmanager
+def compiling_beside() -> Iterator[None]:
+    """Compile for a usual run in other processes, while this one begins with the run.
+
+    There is a process for each further core. This one compiles what it needs first, and
+    they what it needs later. Each kernel is compiled once: whoever else needs it meanwhile
+    waits for it.
+    """
+    count = min(thread_count() - 1, len(BESIDE))
+    context = get_context("spawn")
+    processes = []
+    for first in range(count):
+        tasks = BESIDE[first::count]
+        process = context.Process(target=_compile_quietly, args=(tasks,), daemon=True)
+        process.start()
+        processes.append(process)
+    try:
+        yield
+    finally:
+        # A run that has ended needs nothing of what is left.
+        for process in processes:
+            process.terminate()
+            process.join()
+    # All that a usual run needs is there, so that the next one starts no processes.
+    kernel_folder = folder()
+    if kernel_folder is not None:
+        with suppress(OSError):
+            (kernel_folder / USUAL_MADE).touch()
+
+
+def _compile_quietly(tasks: Sequence[str]) -> None:
+    """Run tasks beside the process of a run, which is told of faults and of Ctrl-C."""
+    signal(SIGINT, SIG_IGN)
+    _start_quietly()
+    for task in tasks:
+        with suppress(Exception):
+            run_task(task)
 
 
 def _start_quietly() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..kernels import Int32s, Int64s, UInt8s, helper, inlined, kernel
-from ..kernels.arrays import sort, sort_by
+from ..kernels.arrays import ZERO, sort, sort_by
 from ..kernels.parallel import each, in_pieces, pieces
 from ..mesh.incidence import SPREAD
 from .slots import Slots, cells_before, corner, part_of, read_corners
@@ -90,7 +90,7 @@ def _lowest(
 
     The key is the sum of two nodes, or of more nodes that are mixed first.
     """
-    low = corner(slots=slots, part=part, cell=cell, facet=facet, j=0)
+    low = corner(slots=slots, part=part, cell=cell, facet=facet, j=ZERO)
     key = np.int64(low)
     for j in range(1, slots.local.shape[2]):
         node = corner(slots=slots, part=part, cell=cell, facet=facet, j=j)
@@ -119,7 +119,7 @@ def _match(
 ) -> None:
     """Match slots with lowest nodes ``begin`` to ``end - 1``; ``first`` has their keys."""
     # Room for the longest bucket: the slots with one lowest node.
-    longest = FEW
+    longest = np.int64(FEW)
     for node in range(begin, end):
         longest = max(longest, offset[node + 1] - offset[node])
     key = np.empty(longest, np.int32)
@@ -217,8 +217,8 @@ def _same_corners(slots: Slots, one: int, other: int, corners: Int32s) -> bool:
     """Whether two slots have the same corner nodes in any order; ``corners`` is scratch."""
     read_corners(slots=slots, part=part_of(slots, one), slot=one, out=corners[0])
     read_corners(slots=slots, part=part_of(slots, other), slot=other, out=corners[1])
-    sort(corners[0], 0, corners.shape[1])
-    sort(corners[1], 0, corners.shape[1])
+    sort(corners[0], ZERO, corners.shape[1])
+    sort(corners[1], ZERO, corners.shape[1])
     same = True
     for k in range(corners.shape[1]):
         same = same and corners[0, k] == corners[1, k]

@@ -30,6 +30,12 @@ def plan(slow):
     )
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """Further forms are compiled and tried from the first call on."""
+    monkeypatch.setattr(executor, "PATIENT_CALLS", 0)
+
+
 class Sums:
     """A loop on arrays of its own, and what its calls must give."""
 

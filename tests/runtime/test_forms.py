@@ -4,6 +4,8 @@ import math
 import threading
 from dataclasses import replace
 from functools import cache
+from itertools import chain, cycle
+from types import SimpleNamespace
 
 import effort
 import numba
@@ -352,8 +354,11 @@ def reached(slow, read, added, repeats):
         count=4,
     ),
 )
-def test_every_call_has_the_bits_of_a_plain_loop(slow, kernel, read, added, repeats):
+def test_every_call_has_the_bits_of_a_plain_loop(
+    slow, kernel, read, added, repeats, monkeypatch
+):
     """Whatever the kernel does, and however many calls came before."""
+    monkeypatch.setattr(executor, "PATIENT_CALLS", 2)
     plan, values = reached(slow, read, added, repeats)
     expected = one_after_the_other(kernel, plan, values, calls=1)
     loop = ParLoop(kernel, plan)
@@ -533,7 +538,38 @@ def test_the_fastest_form_stays(slow, monkeypatch):
     assert loop.form in (ROWS, LOCAL, CHUNK)
 
 
+@pytest.mark.parametrize(
+    ("seconds_of_call", "first_calls"),
+    [pytest.param(1, 4, id="short-calls"), pytest.param(6, 2, id="long-calls")],
+)
+def test_further_forms_are_compiled_after_some_calls(
+    slow, monkeypatch, seconds_of_call, first_calls
+):
+    """After four, or once calls took the ten seconds of the first form."""
+    kernel, plan, values = a_plan(slow, "flux", 7)
+    # A clock by which the first form takes ten seconds, and each call what is said.
+    clock = chain([0, 10], cycle([0, seconds_of_call]))
+    monkeypatch.setattr(executor, "time", SimpleNamespace(perf_counter=clock.__next__))
+    monkeypatch.setattr(executor, "forms", lambda **_: (ROWS, LOCAL, CHUNK))
+    monkeypatch.setattr(executor, "PATIENT_CALLS", 4)
+    compiled = []
+    text_of = executor.Executor._text_of
+
+    def watched(self, **asked):
+        compiled.append(asked["form"])
+        return text_of(self, **asked)
+
+    monkeypatch.setattr(executor.Executor, "_text_of", watched)
+    loop = ParLoop(kernel, plan, strategy="sequential")
+    for _ in range(first_calls):
+        loop(**{n: v.copy() for n, v in values.items()})
+        assert compiled == [ROWS]
+    loop(**{n: v.copy() for n, v in values.items()})
+    assert compiled == [ROWS, LOCAL, CHUNK]
+
+
 def test_calls_of_several_threads_take_turns_while_forms_are_tried(slow, monkeypatch):
+    monkeypatch.setattr(executor, "PATIENT_CALLS", 2)
     _, plan, values = a_plan(slow, "rows", 7, dtype="i8")
     monkeypatch.setattr(executor, "forms", lambda **_: (ROWS, LOCAL, CHUNK))
     once, many = ({n: v.copy() for n, v in values.items()} for _ in range(2))

@@ -132,17 +132,18 @@ def reorder_mesh(
         measure=not (outputs.no_measure or outputs.order_only),
     )
     with console.progress(shown.quiet) as report:
-        # Compile on all cores at once what the steps would wait for one after the other.
-        if not usual_made():
-            from meshprep.pipeline.warm_up import USUAL, warm_up
-
-            warm_up(USUAL, report)
         # A dry run gives the text of what would be done, a run its result.
         done: Any
         if how.dry_run:
             done = workflow.describe(job, report)
-        else:
+        elif usual_made():
             done = workflow.run(job, report)
+        else:
+            # Compile on all cores at once what the steps would wait for one by one.
+            from meshprep.pipeline.warm_up import compiling_beside
+
+            with compiling_beside():
+                done = workflow.run(job, report)
     show_job(done, shown, watch)
 
 

@@ -228,17 +228,29 @@ def words_of(arrays: Iterable[NDArray[Any]]) -> list[int]:
     return words
 
 
-class Launchers(NamedTuple):
-    """The compiled functions of :data:`.source.text.TEAM`."""
+class TeamLaunchers(NamedTuple):
+    """The compiled functions of :data:`.source.text.TEAM` for a loop on several threads."""
 
-    call: Callable[..., int]
     launch: Callable[..., int]
     listen: Callable[..., None]
 
 
 @functools.cache
-def launchers() -> Launchers:
-    """The launchers, compiled or taken from disk once in a process."""
+def caller() -> Callable[..., int]:
+    """The launcher of loops on one thread, compiled or from disk once in a process."""
+    return _launchers("call")["call"]
+
+
+@functools.cache
+def team_launchers() -> TeamLaunchers:
+    """The launchers of loops on several threads, compiled or from disk once in a process.
+
+    They are apart from :func:`caller`, since the first calls of a loop take one thread.
+    """
+    return TeamLaunchers(**_launchers("launch", "listen"))
+
+
+def _launchers(*names: str) -> dict[str, Callable[..., Any]]:
     # Signatures are given, so that compiling does not wait for the first call.
     number = numba.int64
     words = numba.int64[::1]
@@ -258,10 +270,12 @@ def launchers() -> Launchers:
         "launch": launch,
         "listen": (words, number, number),
     }
-    functions = compiled_functions(
-        text=TEAM, signatures=signatures, names=names_in_texts(), nogil=True
+    return compiled_functions(
+        text=TEAM,
+        signatures={name: signatures[name] for name in names},
+        names=names_in_texts(),
+        nogil=True,
     )
-    return Launchers(**functions)
 
 
 def compiled_functions(

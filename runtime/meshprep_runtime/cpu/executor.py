@@ -26,6 +26,10 @@ from .strategies import NO_WAITS, STRATEGIES, Schedule, Turns, in_pieces
 MAX_KEPT = 256  # compiled texts of a process
 NO_ORDER = np.zeros(0, np.int32)
 NO_TURNS = np.zeros((0, 5), np.int64)
+# Calls after which the further forms of the code are compiled, at most. They are sooner
+# once the calls took as long as the first form took to compile: whoever makes a few short
+# calls does not wait for code that would not pay.
+PATIENT_CALLS = 16
 # Calls that try forms of the code, at least.
 TRIAL_CALLS = 4
 # Pieces that each form runs before one is chosen.
@@ -204,13 +208,12 @@ class Executor:
             for _, slot in changed_globals
         ]
 
-        # Compile each form that may be the fastest, with and without fetching ahead.
-        tries: list[Try] = []
-        for candidate in self._forms_to_try(way, arguments.rows, form):
+        # A form may run with and without fetching ahead.
+        def tries_of(form: str, given: Sequence[NDArray[Any]]) -> list[Try]:
             text = self._text_of(
                 schedule=schedule,
                 arguments=arguments,
-                form=candidate,
+                form=form,
                 fetches=any(aheads),
             )
             fixed_of_tries = []
@@ -219,8 +222,14 @@ class Executor:
                 if any(aheads):
                     fixed.append(AHEAD[ahead])
                 fixed_of_tries.append([*fixed, *arguments.fixed])
-            code = self._compiled(text, [*fixed_of_tries[0], *arrays, *parts])
-            tries += [Try(candidate, code, fixed) for fixed in fixed_of_tries]
+            code = self._compiled(text, [*fixed_of_tries[0], *given, *parts])
+            return [Try(form, code, fixed) for fixed in fixed_of_tries]
+
+        # Compile the form that is likely the fastest; the others wait until they may pay.
+        first_form, *other_forms = self._forms_to_try(way, arguments.rows, form)
+        start = time.perf_counter()
+        tries = tries_of(first_form, arrays)
+        seconds = time.perf_counter() - start
 
         # Compile the second step, which sums at each point.
         second_steps = []
@@ -240,6 +249,7 @@ class Executor:
         return CompiledLoop(
             schedule=schedule,
             tries=tries,
+            later=Later(seconds, [partial(tries_of, other) for other in other_forms]),
             parts=parts,
             second_steps=second_steps,
             team=team,
@@ -396,17 +406,30 @@ class Try:
     fixed: Sequence[NDArray[Any]]
 
 
+@dataclass(frozen=True, eq=False)
+class Later:
+    """The forms that are compiled once calls took ``seconds``, as the first form did.
+
+    Each of ``make`` compiles a form for the arrays of a call, and gives its ways.
+    """
+
+    seconds: float
+    make: Sequence[Callable[[Sequence[NDArray[Any]]], list[Try]]]
+
+
 class CompiledLoop:
     """Compiled code of a loop and strategy, in the ways that may be the fastest.
 
-    The first calls try them on one turn after another; then the fastest stays, on as many
-    threads as pay. The bits of the results are the same in every way.
+    The first calls run in the first form alone, since the others take as long to compile
+    again. Calls after these try all on one turn after another; then the fastest stays, on
+    as many threads as pay. The bits of the results are the same in every way.
     """
 
     def __init__(
         self,
         schedule: Schedule,
         tries: Sequence[Try],
+        later: Later,
         parts: Sequence[NDArray[Any]],
         second_steps: Sequence[tuple[Code, PointSums]],
         team: Team,
@@ -416,10 +439,14 @@ class CompiledLoop:
         self._second_steps = second_steps
         self._team = team
         self._tries = tries
+        self._later = later
+        # Calls before the further forms are compiled, and their seconds.
+        self._waited_calls = 0
+        self._waited = 0.0
         # Seconds an element, for each piece that each way has run.
         self._took: list[list[float]] = [[] for _ in tries]
         self._tried = 0  # calls
-        self._chosen = tries[0] if len(tries) == 1 else None
+        self._chosen = tries[0] if len(tries) == 1 and not later.make else None
         # The turns of a call on one thread.
         self._alone = schedule.whole
         if schedule.alone is not None and not parts:
@@ -444,14 +471,48 @@ class CompiledLoop:
     ) -> Callable[..., None]:
         """A call with these arrays, of all turns or of some."""
         turns_to_run = self._schedule.whole if turns is None else turns
-        if self._chosen is None:
+        way = self._chosen
+        if way is None and self._later.make:
+            if self._further_forms_may_pay():
+                self._compile_further_forms(given)
+            else:
+                way = self._tries[0]
+        if way is None:
             return partial(self._try, given, turns_to_run)
-        return self._launch(
-            way=self._chosen,
+        launch = self._launch(
+            way=way,
             turns=turns_to_run,
             alone=self._alone if turns is None else turns,
             given=given,
         )
+        if self._later.make:
+            return partial(self._run_meanwhile, launch)
+        return launch
+
+    def _further_forms_may_pay(self) -> bool:
+        """Whether the calls so far took as long as another form takes to compile."""
+        return self._waited_calls >= PATIENT_CALLS or self._waited >= self._later.seconds
+
+    def _run_meanwhile(self, launch: Callable[[], None]) -> None:
+        """Run a call in the first form, and add up the seconds of such calls."""
+        start = time.perf_counter()
+        launch()
+        self._waited += time.perf_counter() - start
+        self._waited_calls += 1
+
+    def _compile_further_forms(self, given: Sequence[NDArray[Any]]) -> None:
+        """Compile the forms that have waited; the next calls try them all."""
+        with _keeping:
+            # Another thread may have done it meanwhile.
+            make = self._later.make
+            if not make:
+                return
+            tries = list(self._tries)
+            for make_tries in make:
+                tries += make_tries(given)
+            self._took = [[] for _ in tries]
+            self._tries = tries
+            self._later = replace(self._later, make=())
 
     def alone(self, given: Sequence[NDArray[Any]]) -> list[BoundCode]:
         """The steps of a call, where it is known to run always on one thread; else none."""

@@ -192,7 +192,7 @@ class BoundCode:
         run_once: Callable[..., Any] | None = None,
         words: Sequence[int] | None = None,
     ) -> None:
-        from .build import launchers, words_of
+        from .build import words_of
 
         (first, last), table, waits = turns
         self.first = int(first)
@@ -207,17 +207,20 @@ class BoundCode:
         )
         self._words = self.step[STEP_WORDS:]
         self._code = code
-        self.native = launchers()
         self._launch: LentLaunch | None = None
 
     def lend(self) -> "LentLaunch":
         """The memory of a launch with helpers, for one launch until it is taken back."""
+        from .build import team_launchers
+
+        # The first launch compiles, here and not on a helper's thread.
+        launch = team_launchers().launch
         # One statement, since an interrupt may arrive between two of them.
         lent, self._launch = self._launch, None
         if lent is None:
             counters = np.zeros(FIRST_TURN_FLAG + len(self._arrays[0]), np.int64)
             words = (self._code.address, self.first, self.last, counters, self._words)
-            call = partial(self.native.launch, *words)
+            call = partial(launch, *words)
             lent = LentLaunch(call, counters, (self._arrays, self._code))
         return lent
 
@@ -237,6 +240,8 @@ class OneThread:
     """Steps to be run one after the other, on the thread that calls."""
 
     def __init__(self, steps: Sequence[BoundCode]) -> None:
+        from .build import caller
+
         self.steps = steps
         # The steps as the compiled ``call`` takes them, one behind the other.
         self.step_words = steps[0].step
@@ -244,7 +249,7 @@ class OneThread:
             self.step_words = np.concatenate([step.step for step in steps])
         # The number of the step that failed, and the turn.
         self.failed = np.zeros(2, np.int64)
-        self.run = partial(steps[0].native.call, self.step_words, self.failed)
+        self.run = partial(caller(), self.step_words, self.failed)
 
     def run_or_raise(self) -> None:
         """Run the steps; raises the exception of a kernel."""
@@ -254,9 +259,9 @@ class OneThread:
 
 
 def _listen(boxes: NDArray[np.int64], who: int) -> None:
-    from .build import launchers
+    from .build import team_launchers
 
-    launchers().listen(boxes, who, LISTEN)
+    team_launchers().listen(boxes, who, LISTEN)
 
 
 class _Helper:

@@ -311,7 +311,7 @@ def _count_components(
                     continue
                 # Unite the element with the first one that touched the point.
                 root = _root(parent, root)
-                other = _root(parent, first[t])
+                other = _root(parent, np.uint64(first[t]))
                 if root != other:
                     parent[root] = other
                     components[b] -= 1

@@ -304,7 +304,7 @@ def _element_width(items: Items, elements: Int32s, step: int) -> Float64s:
     # A periodic mesh has elements whose points seem to be far away.
     usual = int(USUAL * (spread.size - 1))
     sorted_spread = spread.copy()
-    sort(sorted_spread, 0, spread.size)
+    sort(sorted_spread, ZERO, spread.size)
     moment = _second_moments(
         items=items,
         elements=elements,
