@@ -144,8 +144,8 @@ class Options:
     method: str = _option(
         default="gps",
         flag="--method",
-        help=f"Locality order: {', '.join(ORDERS.built_in)}; auto: the best of these. For an "
-        "unchanged solver of finite volumes gps, of finite elements hilbert.",
+        help=f"Locality order: {', '.join(ORDERS.built_in)}; auto: the best of these. "
+        "For an unchanged solver of finite volumes gps, of finite elements hilbert.",
         commands=ORDERING,
         choices=ORDERS,
     )
