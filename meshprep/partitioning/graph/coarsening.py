@@ -35,23 +35,16 @@ def coarsened(
     while n > size:
         # Bound the clusters by a share of the mean, so that coarse vertices stay alike.
         heaviest = max(heaviest_vertex, int(heaviest_cluster * whole / n))
-        coarse, cluster = coarsen(graphs[-1], heaviest, seed + len(graphs))
-        if number_of_vertices(coarse) > LEAST_GAIN * n:
+        cluster, count = cluster_vertices(graphs[-1], heaviest, seed + len(graphs))
+        if count > LEAST_GAIN * n:
             break
-        graphs.append(coarse)
+        graphs.append(contract(graphs[-1], cluster, count))
         clusters.append(cluster)
-        n = number_of_vertices(coarse)
+        n = count
     return Hierarchy(graphs, clusters)
 
 
 @kernel
-def coarsen(graph: WeightedGraph, heaviest: int, seed: int) -> tuple[WeightedGraph, Int32s]:
-    """A smaller graph, and its vertex that each vertex is in. O(edges)."""
-    cluster, count = cluster_vertices(graph, heaviest, seed)
-    return contract(graph, cluster, count), cluster
-
-
-@helper
 def cluster_vertices(graph: WeightedGraph, heaviest: int, seed: int) -> tuple[Int32s, int]:
     """The cluster of each vertex, and the number of clusters.
 
@@ -157,9 +150,12 @@ def numbered(leader: Int32s) -> tuple[Int32s, int]:
     return cluster, count
 
 
-@helper
+@kernel
 def contract(graph: WeightedGraph, cluster: Int32s, count: int) -> WeightedGraph:
-    """The graph of the clusters: parallel edges are added up, loops left out."""
+    """The graph of the clusters: parallel edges are added up, loops left out. O(edges).
+
+    Vertices in the cluster -1 are left out.
+    """
     n = cluster.size
     n_columns = graph.vertex_weight.shape[1]
     vertex_weight = np.zeros((count, n_columns), np.int64)
@@ -170,6 +166,8 @@ def contract(graph: WeightedGraph, cluster: Int32s, count: int) -> WeightedGraph
     first[:] = -1
     for v in range(n - 1, -1, -1):
         c = cluster[v]
+        if c < 0:
+            continue
         size[c] += graph.size[v]
         for j in range(n_columns):
             vertex_weight[c, j] += graph.vertex_weight[v, j]
@@ -189,7 +187,7 @@ def contract(graph: WeightedGraph, cluster: Int32s, count: int) -> WeightedGraph
         while v >= 0:
             for e in range(graph.offset[v], graph.offset[v + 1]):
                 d = cluster[graph.neighbour[e]]
-                if d == c:
+                if d == c or d < 0:
                     continue
                 # Open an entry for a neighbouring cluster; entries below ``begin`` are
                 # those of clusters before this one.

@@ -115,16 +115,18 @@ def partition_graph(
         if figures < least:
             best = part
             least = figures
-    # Columns of weights that lie apart: more and more classes, which cut more edges.
+    # Where several columns of weights lie apart, parts in one piece may be too heavy in one,
+    # by more than a vertex: try more and more classes, which cut more edges.
     classes = graph.vertex_weight.shape[1]
-    while least.excess and 1 < classes <= MOST_CLASSES:
+    balance = _balance_of_parts(graph, share, room)
+    while 1 < classes <= MOST_CLASSES and _is_over(graph, best, balance):
         part, figures = _partitioned_by_class(graph, share, room, classes, tuning, seed)
         if figures < least:
             best = part
             least = figures
         classes *= 2
     if connected:
-        connect_parts(graph, best, _balance_of_parts(graph, share, room).cap)
+        connect_parts(graph, best, balance.cap)
     return with_share[best]
 
 
@@ -141,29 +143,29 @@ def _partitioned(
     n = number_of_vertices(smallest)
     most = (1 + room) * share[:, None] * graph.vertex_weight.sum(axis=0)
     bisection = RecursiveBisection(
-        graph=smallest,
         most=most,
         shares=share,
         tuning=tuning,
         part=np.zeros(n, np.int32),
-        scratch=np.full(n, -1, np.int32),
     )
-    bisection.split(np.arange(n, dtype=np.int32), 0, k, seed)
+    bisection.split(smallest, np.arange(n, dtype=np.int32), 0, k, seed)
     part = bisection.part
     # Refine on every level.
     loose = smallest is not graph
-    refined(smallest, part, balance, tuning.parts, seed, loose=loose)
-    part = refined_upwards(
+    figures = refined(smallest, part, balance, tuning.parts, seed, loose=loose)
+    part, figures = refined_upwards(
         hierarchy=hierarchy,
         part=part,
+        figures=figures,
         balance=balance,
         effort=tuning.parts,
         seed=seed,
         loose=False,
     )
     # Every part has a vertex where there are enough; refine once more after it.
-    _fill_empty_parts(graph, part, balance)
-    return part, refined(graph, part, balance, NO_SEARCH, seed)
+    if _fill_empty_parts(graph, part, balance):
+        figures = refined(graph, part, balance, NO_SEARCH, seed)
+    return part, figures
 
 
 def _partitioned_by_class(
@@ -184,9 +186,10 @@ def _partitioned_by_class(
 
     part = parts_by_class(graph, share, classes, cut)
     balance = _balance_of_parts(graph, share, room)
-    refined(graph, part, balance, tuning.parts, seed)
-    _fill_empty_parts(graph, part, balance)
-    return part, refined(graph, part, balance, NO_SEARCH, seed)
+    figures = refined(graph, part, balance, tuning.parts, seed)
+    if _fill_empty_parts(graph, part, balance):
+        figures = refined(graph, part, balance, NO_SEARCH, seed)
+    return part, figures
 
 
 def _balance_of_parts(graph: WeightedGraph, share: Float64s, room: float) -> Balance:
@@ -195,17 +198,29 @@ def _balance_of_parts(graph: WeightedGraph, share: Float64s, room: float) -> Bal
     return Balance(aim=caps(aim), cap=caps((1 + room) * aim))
 
 
-def _fill_empty_parts(graph: WeightedGraph, part: Int32s, balance: Balance) -> None:
-    """Put a vertex of another part into each part that is empty, the lightest there is."""
+def _is_over(graph: WeightedGraph, part: Int32s, balance: Balance) -> bool:
+    """Whether a part is over its cap, and weighs a vertex more than its aim."""
+    load = np.zeros(balance.cap.shape, np.int64)
+    np.add.at(load, part, graph.vertex_weight)
+    return bool((load > balance.loosened(graph).cap).any())
+
+
+def _fill_empty_parts(graph: WeightedGraph, part: Int32s, balance: Balance) -> bool:
+    """Put a vertex of another part into each part that is empty, the lightest there is.
+
+    Whether there was one.
+    """
     k = len(balance.cap)
     members = np.bincount(part, minlength=k)
-    for empty in np.flatnonzero(members == 0):
+    empty_parts = np.flatnonzero(members == 0)
+    for empty in empty_parts:
         # Only parts with several vertices give one.
         candidates = np.flatnonzero(members[part] > 1)
         v = candidates[np.argmin(graph.size[candidates])]
         members[part[v]] -= 1
         members[empty] += 1
         part[v] = empty
+    return empty_parts.size > 0
 
 
 def _graph_of_arrays(
@@ -272,12 +287,13 @@ def _check_both_ends(
     Not every graph of which an end is missing is recognised: to be sure would take longer
     than a cut in two.
     """
-    degree = np.diff(offset)
-    row = np.repeat(np.arange(offset.size - 1), degree)
+    row = np.repeat(np.arange(offset.size - 1, dtype=np.int32), np.diff(offset))
     # Each edge has a lower and an upper end: both must list the same weight in all.
-    upwards = weight[neighbour > row]
-    downwards = weight[neighbour < row]
-    if upwards.size != downwards.size or upwards.sum() != downwards.sum():
+    is_upper = neighbour > row
+    is_lower = neighbour < row
+    n_upper = np.count_nonzero(is_upper)
+    n_lower = np.count_nonzero(is_lower)
+    if n_upper != n_lower or weight @ is_upper != weight @ is_lower:
         raise MeshprepError(
             "neighbours: an edge stands at one of its ends alone, or has another weight at "
             "its other end: give each edge at both ends"
