@@ -63,7 +63,8 @@ def all_tasks() -> list[str]:
     formats = [name for name in WRITTEN if io.FORMATS[name].cells]
     files = [f"files {name}" for name in ("gmsh-ascii", *formats)]
     plans.append(USUAL[0])
-    return [*plans, "repairs", "split", "split refined", "matrices", "measure", *files]
+    others = ["repairs", "split", "split refined", "graphs", "matrices", "measure"]
+    return [*plans, *others, *files]
 
 
 def warm_up(
@@ -201,6 +202,14 @@ def _warm_split(cut: str = "annealed") -> None:
         made.builder.build(part)
 
 
+def _warm_graphs() -> None:
+    """Parts of a graph, which the first two nodes of each cell join."""
+    from ..arrays.partitioning import partition
+
+    cells = _triangles().map("cells->nodes").table
+    partition(edge_index=cells[:, :2].T, parts=8)
+
+
 def _warm_files(format: str) -> None:
     """Write a mesh and read it back, and derive what loops need of it."""
     name = format
@@ -258,6 +267,7 @@ _STAGES: dict[str, Callable[..., None]] = {
     "plan": _warm_plan,
     "repairs": _warm_repairs,
     "split": _warm_split,
+    "graphs": _warm_graphs,
     "files": _warm_files,
     "matrices": _warm_matrices,
     "measure": _warm_measure,

@@ -8,7 +8,6 @@ from meshprep_runtime.types.maps import INDEX_LIMIT
 
 from ...kernels import Float64s, Int32s, Int64s
 from .bisection import RecursiveBisection, caps, refined_upwards
-from .classes import parts_by_class
 from .coarsening import coarsened
 from .connected import connect_parts
 from .graph import WeightedGraph, number_of_vertices, sizes_of_vertices
@@ -19,9 +18,6 @@ from .tuning import NO_SEARCH, PRESETS, GraphTuning
 MOST_WEIGHT = 2**53
 # Seeds of whole runs are so far from each other.
 FAR = 1_000_003
-
-# Classes of vertices by their weights, at most.
-MOST_CLASSES = 32
 
 
 def partition_graph(
@@ -115,18 +111,8 @@ def partition_graph(
         if figures < least:
             best = part
             least = figures
-    # Where several columns of weights lie apart, parts in one piece may be too heavy in one,
-    # by more than a vertex: try more and more classes, which cut more edges.
-    classes = graph.vertex_weight.shape[1]
-    balance = _balance_of_parts(graph, share, room)
-    while 1 < classes <= MOST_CLASSES and _is_over(graph, best, balance):
-        part, figures = _partitioned_by_class(graph, share, room, classes, tuning, seed)
-        if figures < least:
-            best = part
-            least = figures
-        classes *= 2
     if connected:
-        connect_parts(graph, best, balance.cap)
+        connect_parts(graph, best, _balance_of_parts(graph, share, room).cap)
     return with_share[best]
 
 
@@ -168,41 +154,10 @@ def _partitioned(
     return part, figures
 
 
-def _partitioned_by_class(
-    graph: WeightedGraph,
-    share: Float64s,
-    room: float,
-    classes: int,
-    tuning: GraphTuning,
-    seed: int,
-) -> tuple[Int32s, Figures]:
-    """The part of each vertex where every class is cut by itself, and the figures."""
-
-    def cut(of_class: WeightedGraph) -> Int32s:
-        n = number_of_vertices(of_class)
-        if n <= share.size:
-            return np.arange(n, dtype=np.int32)
-        return _partitioned(of_class, share, room, tuning, seed)[0]
-
-    part = parts_by_class(graph, share, classes, cut)
-    balance = _balance_of_parts(graph, share, room)
-    figures = refined(graph, part, balance, tuning.parts, seed)
-    if _fill_empty_parts(graph, part, balance):
-        figures = refined(graph, part, balance, NO_SEARCH, seed)
-    return part, figures
-
-
 def _balance_of_parts(graph: WeightedGraph, share: Float64s, room: float) -> Balance:
     """Aims and caps of all parts."""
     aim = share[:, None] * graph.vertex_weight.sum(axis=0)
     return Balance(aim=caps(aim), cap=caps((1 + room) * aim))
-
-
-def _is_over(graph: WeightedGraph, part: Int32s, balance: Balance) -> bool:
-    """Whether a part is over its cap, and weighs a vertex more than its aim."""
-    load = np.zeros(balance.cap.shape, np.int64)
-    np.add.at(load, part, graph.vertex_weight)
-    return bool((load > balance.loosened(graph).cap).any())
 
 
 def _fill_empty_parts(graph: WeightedGraph, part: Int32s, balance: Balance) -> bool:

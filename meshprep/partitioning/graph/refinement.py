@@ -24,11 +24,6 @@ class Balance(NamedTuple):
     aim: Int64s  # (k, c)
     cap: Int64s  # (k, c)
 
-    def loosened(self, graph: WeightedGraph) -> "Balance":
-        """Caps that let a part weigh the heaviest vertex more than its aim."""
-        aim_and_vertex = self.aim + graph.vertex_weight.max(axis=0)
-        return Balance(aim=self.aim, cap=np.maximum(self.cap, aim_and_vertex))
-
 
 class Figures(NamedTuple):
     """How good parts are: the less, the better, the excess first."""
@@ -53,13 +48,14 @@ def refined(
     random vertex, and of several tries the best is kept. With ``loose`` a part may weigh
     the heaviest vertex more than its aim, since vertices of a coarse graph fit no tighter.
     """
+    cap = balance.cap
     if loose:
-        balance = balance.loosened(graph)
+        cap = np.maximum(cap, balance.aim + graph.vertex_weight.max(axis=0))
     excess, cut = refine(
         graph,
         part,
         balance.aim,
-        balance.cap,
+        cap,
         tries,
         effort.rounds,
         effort.patience,
