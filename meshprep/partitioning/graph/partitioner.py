@@ -53,7 +53,7 @@ def partition_graph(
     room : float
         A part may weigh ``ceil((1 + room) * share * total)`` in each column.
     effort : str
-        ``"fast"``, ``"default"`` or ``"strong"``, which takes some thirty times as long.
+        ``"fast"``, ``"default"`` or ``"strong"``, which takes some eight times as long.
     seed : int
         From 0 to 2^31-1. The same seed gives the same parts, on any machine.
     connected : bool
