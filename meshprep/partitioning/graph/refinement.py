@@ -48,7 +48,8 @@ def refined(
     random vertex, and of several tries the best is kept. With ``loose`` a part may weigh
     the heaviest vertex more than its aim, since vertices of a coarse graph fit no tighter.
     """
-    cap = balance.cap
+    # A copy, which the kernel changes for a while.
+    cap = balance.cap.copy()
     if loose:
         cap = np.maximum(cap, balance.aim + graph.vertex_weight.max(axis=0))
     excess, cut = refine(
@@ -79,7 +80,7 @@ def refine(
 ) -> tuple[int, int]:
     """Refine parts in place; how much they are over their caps, and twice the cut."""
     n = part.size
-    parts = empty_parts(graph, part, cap.copy())
+    parts = empty_parts(graph, part, cap)
     search = new_search(n)
     order = np.empty(n, np.int32)
     # The best try.

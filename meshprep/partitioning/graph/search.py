@@ -35,7 +35,7 @@ class LocalSearch(NamedTuple):
 
 @helper
 def new_search(n: int) -> LocalSearch:
-    """A search with an empty queue."""
+    """A search with an empty queue, in which no round has begun."""
     place = np.empty(n, np.int32)
     for v in range(n):
         place[v] = OUTSIDE
@@ -43,12 +43,13 @@ def new_search(n: int) -> LocalSearch:
         vertex=np.empty(n, np.int32),
         gain=np.empty(n, np.int64),
         place=place,
-        length=np.zeros(1, np.int64),
+        length=np.empty(1, np.int64),
     )
+    queue.length[0] = 0
     return LocalSearch(
         queue=queue,
         target=np.empty(n, np.int64),
-        is_moved=np.zeros(n, np.int32),
+        is_moved=np.empty(n, np.int32),
         moved=np.empty(n, np.int32),
         origin=np.empty(n, np.int64),
     )
