@@ -71,7 +71,7 @@ def _subgraph(graph: WeightedGraph, inside: Bools) -> WeightedGraph:
     """The graph of some vertices, numbered in their sequence."""
     number = np.cumsum(inside, dtype=np.int32) - np.int32(1)
     number[~inside] = -1
-    return contract(graph, number, np.count_nonzero(inside))
+    return contract(graph, number, int(np.count_nonzero(inside)))
 
 
 def bisected(

@@ -11,7 +11,7 @@ from .graph import WeightedGraph
 class GraphParts(NamedTuple):
     """The part of each vertex, and what follows from it.
 
-    The parts around a vertex ``v``, its own among them, are the ``count[v]`` entries of
+    The parts around a vertex ``v``, its own among them, are the ``n_near[v]`` entries of
     ``near`` from ``offset[v]`` on: as many as it has neighbours, at most.
     """
 
@@ -19,7 +19,7 @@ class GraphParts(NamedTuple):
     load: Int64s  # (k, c): weight of each part
     members: Int64s  # (k,): vertices of each part
     cap: Int64s  # (k, c)
-    count: Int32s  # (n,)
+    n_near: Int32s  # (n,)
     near: Int32s  # (m,): a part around a vertex
     tie: Int64s  # (m,): weight of the edges from the vertex to that part
 
@@ -33,7 +33,7 @@ def empty_parts(graph: WeightedGraph, part: Int32s, cap: Int64s) -> GraphParts:
         load=np.empty(cap.shape, np.int64),
         members=np.empty(cap.shape[0], np.int64),
         cap=cap,
-        count=np.empty(part.size, np.int32),
+        n_near=np.empty(part.size, np.int32),
         near=np.empty(n_entries, np.int32),
         tie=np.empty(n_entries, np.int64),
     )
@@ -65,7 +65,7 @@ def add_vertices(graph: WeightedGraph, parts: GraphParts) -> None:
                 parts.tie[i] = 0
                 end += 1
             parts.tie[i] += graph.edge_weight[e]
-        parts.count[v] = end - begin
+        parts.n_near[v] = end - begin
 
 
 @inlined
@@ -141,7 +141,7 @@ def move(graph: WeightedGraph, parts: GraphParts, v: int, target: int) -> None:
         weight = graph.edge_weight[e]
         # Find both parts among those around the neighbour.
         begin = graph.offset[u]
-        end = begin + parts.count[u]
+        end = begin + parts.n_near[u]
         at_source = end
         at_target = end
         for i in range(begin, end):
@@ -159,14 +159,14 @@ def move(graph: WeightedGraph, parts: GraphParts, v: int, target: int) -> None:
             if parts.tie[at_source] == 0:
                 parts.near[at_source] = parts.near[end - 1]
                 parts.tie[at_source] = parts.tie[end - 1]
-                parts.count[u] -= 1
+                parts.n_near[u] -= 1
         elif parts.tie[at_source] == 0:
             parts.near[at_source] = target
             parts.tie[at_source] = weight
         elif end < graph.offset[u + 1]:
             parts.near[end] = target
             parts.tie[end] = weight
-            parts.count[u] += 1
+            parts.n_near[u] += 1
 
 
 @arrayless
@@ -179,7 +179,7 @@ def excess_and_cut(graph: WeightedGraph, parts: GraphParts) -> tuple[int, int]:
     cut = 0
     for v in range(parts.part.size):
         begin = graph.offset[v]
-        for i in range(begin, begin + parts.count[v]):
+        for i in range(begin, begin + parts.n_near[v]):
             if parts.near[i] != parts.part[v]:
                 cut += parts.tie[i]
     return excess, cut

@@ -139,7 +139,7 @@ def search_in_rounds(
         for v in range(order.size):
             search.is_moved[v] = 0
             begin = graph.offset[v]
-            n_parts = parts.count[v]
+            n_parts = parts.n_near[v]
             if n_parts > 1 or (n_parts == 1 and parts.near[begin] != parts.part[v]):
                 order[n_starts] = v
                 n_starts += 1

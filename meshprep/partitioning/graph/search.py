@@ -72,8 +72,9 @@ def consider(
     inside = 0
     begin = graph.offset[v]
     if parts.members[source] > 1:
-        for i in range(begin, begin + parts.count[v]):
-            p = np.int64(parts.near[i])
+        for i in range(begin, begin + parts.n_near[v]):
+            # One type for parts, whatever array they come from.
+            p = int(np.int64(parts.near[i]))
             tie = parts.tie[i]
             room = parts.cap[p, 0] - parts.load[p, 0]
             if p == source:
