@@ -27,10 +27,10 @@ from ..loops.options import Options
 from ..loops.request_maps import plan_request_maps
 from ..loops.requests import LoopRequest, resolve, simple_request
 from ..mesh import Mesh
-from ..mesh.incidence import Csr
+from ..mesh.incidence import Csr, point_graph
 from ..ordering import FOLLOW, METHODS
 from ..ordering.by_component import by_component
-from ..partitioning import PARTITIONERS
+from ..partitioning import PARTITIONERS, partition_graph
 from ..partitioning.multilevel.balancing.reconnect import reconnect_groups
 from ..partitioning.multilevel.refinement.centroids import mean_places
 from ..partitioning.multilevel.tuning import PRESETS
@@ -203,11 +203,10 @@ def _warm_split(cut: str = "annealed") -> None:
 
 
 def _warm_graphs() -> None:
-    """Parts of a graph, which the first two nodes of each cell join."""
-    from ..arrays.partitioning import partition
-
-    cells = _triangles().map("cells->nodes").table
-    partition(edge_index=cells[:, :2].T, parts=8)
+    """Parts of a graph."""
+    mesh = _triangles()
+    graph = point_graph(mesh.map("cells->nodes").table, mesh.sets["nodes"].size)
+    partition_graph(graph.offset, graph.index, parts=8)
 
 
 def _warm_files(format: str) -> None:

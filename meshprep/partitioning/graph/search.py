@@ -36,13 +36,13 @@ class LocalSearch(NamedTuple):
 @helper
 def new_search(n: int) -> LocalSearch:
     """A search with an empty queue, in which no round has begun."""
-    place = np.empty(n, np.int32)
+    heap_position = np.empty(n, np.int32)
     for v in range(n):
-        place[v] = OUTSIDE
+        heap_position[v] = OUTSIDE
     queue = GainQueue(
         vertex=np.empty(n, np.int32),
         gain=np.empty(n, np.int64),
-        place=place,
+        place=heap_position,
         length=np.empty(1, np.int64),
     )
     queue.length[0] = 0
