@@ -25,6 +25,7 @@ from meshprep.loops.requests import simple_request
 from meshprep.loops.options import Options
 from meshprep.loops.request_maps import plan_request_maps
 from meshprep.arrays.ordering import order
+from meshprep.arrays.partitioning import partition
 from meshprep.pipeline.check_file import check
 from meshprep.pipeline.workflow import Job, run
 
@@ -65,6 +66,11 @@ cut(space, "cells->nodes")
 read = io.read(plane)
 for target in ("cpu", "gpu"):
     order(read.map("cells->nodes").table.copy(), read.coordinates, target=target)
+ends = read.map("cells->nodes").table[:, :2].T
+weights = np.ones((ends.max() + 1, 2), np.int64)
+for effort in ("fast", "default", "strong"):
+    partition(edge_index=ends, parts=5, effort=effort)
+    partition(edge_index=ends, parts=3, weights=weights, shares=[1, 1, 2], room=0.5)
 # What stands in for a solver's loop is compiled for the arguments of each loop.
 MADE_FOR_A_LOOP = "meshprep.pipeline.measure"
 used = [k for k in KERNELS if k.overloads and k.py_func.__module__ != MADE_FOR_A_LOOP]

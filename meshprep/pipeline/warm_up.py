@@ -28,10 +28,10 @@ from ..loops.options import Options
 from ..loops.request_maps import plan_request_maps
 from ..loops.requests import LoopRequest, resolve, simple_request
 from ..mesh import Mesh
-from ..mesh.incidence import Csr
+from ..mesh.incidence import Csr, point_graph
 from ..ordering import FOLLOW, METHODS
 from ..ordering.by_component import by_component
-from ..partitioning import PARTITIONERS
+from ..partitioning import PARTITIONERS, partition_graph
 from ..partitioning.multilevel.balancing.reconnect import reconnect_groups
 from ..partitioning.multilevel.refinement.centroids import mean_places
 from ..partitioning.multilevel.tuning import PRESETS
@@ -67,7 +67,8 @@ def all_tasks() -> list[str]:
     formats = [name for name in WRITTEN if io.FORMATS[name].cells]
     files = [f"files {name}" for name in ("gmsh-ascii", *formats)]
     plans.append(USUAL[0])
-    return [*plans, "repairs", "split", "split refined", "matrices", "measure", *files]
+    others = ["repairs", "split", "split refined", "graphs", "matrices", "measure"]
+    return [*plans, *others, *files]
 
 
 def warm_up(
@@ -244,6 +245,13 @@ def _warm_split(cut: str = "annealed") -> None:
         made.builder.build(part)
 
 
+def _warm_graphs() -> None:
+    """Parts of a graph."""
+    mesh = _triangles()
+    graph = point_graph(mesh.map("cells->nodes").table, mesh.sets["nodes"].size)
+    partition_graph(graph.offset, graph.index, parts=8)
+
+
 def _warm_files(format: str) -> None:
     """Write a mesh and read it back, and derive what loops need of it."""
     name = format
@@ -301,6 +309,7 @@ _STAGES: dict[str, Callable[..., None]] = {
     "plan": _warm_plan,
     "repairs": _warm_repairs,
     "split": _warm_split,
+    "graphs": _warm_graphs,
     "files": _warm_files,
     "matrices": _warm_matrices,
     "measure": _warm_measure,

@@ -1,5 +1,7 @@
 """Slots that are the same facet: bucket by lowest node, compare or hash in each bucket."""
 
+from typing import Any
+
 import numpy as np
 
 from ..kernels import Int32s, Int64s, UInt8s, helper, inlined, kernel
@@ -119,7 +121,7 @@ def _match(
 ) -> None:
     """Match slots with lowest nodes ``begin`` to ``end - 1``; ``first`` has their keys."""
     # Room for the longest bucket: the slots with one lowest node.
-    longest = np.int64(FEW)
+    longest: Any = np.int64(FEW)
     for node in range(begin, end):
         longest = max(longest, offset[node + 1] - offset[node])
     key = np.empty(longest, np.int32)

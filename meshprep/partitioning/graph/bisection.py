@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...kernels import Float64s, Int32s, Int64s
-from .coarsening import Hierarchy, coarsened
-from .graph import WeightedGraph, number_of_vertices, subgraph
+from ...kernels import Bools, Float64s, Int32s, Int64s
+from .coarsening import Hierarchy, coarsened, contract
+from .graph import WeightedGraph, number_of_vertices
 from .refinement import Balance, Figures, refined
-from .tuning import NO_SEARCH, GraphTuning, SearchEffort
+from .tuning import GraphTuning, SearchEffort
 
 # Seeds of the restarts of a bisection are so far from each other.
 FAR = 1000
@@ -23,15 +23,15 @@ def caps(weight: Float64s) -> Int64s:
 class RecursiveBisection:
     """Parts of a graph, which are filled in by :meth:`split`."""
 
-    graph: WeightedGraph
     most: Float64s  # (k, c): what each part may weigh
     shares: Float64s  # (k,): add up to 1
     tuning: GraphTuning
     part: Int32s  # (n,): of each vertex
-    scratch: Int32s  # (n,): all -1
 
-    def split(self, members: Int32s, first: int, last: int, seed: int) -> None:
-        """Cut some vertices into the parts from ``first`` to ``last - 1``."""
+    def split(
+        self, graph: WeightedGraph, members: Int32s, first: int, last: int, seed: int
+    ) -> None:
+        """Cut the graph of some vertices into the parts from ``first`` to ``last - 1``."""
         if last - first == 1 or not members.size:
             self.part[members] = first
             return
@@ -40,14 +40,15 @@ class RecursiveBisection:
         # A lone vertex goes to the first half: there is nothing to bisect.
         half = np.zeros(1, np.int32)
         if members.size > 1:
-            if members.size == self.scratch.size:
-                graph = self.graph
-            else:
-                graph = subgraph(self.graph, members, self.scratch)
             balance = self._balance_of_halves(graph, first, middle, last)
             half = bisected(graph, balance, self.tuning, seed)
-        self.split(members[half == 0], first, middle, 2 * seed + 1)
-        self.split(members[half == 1], middle, last, 2 * seed + 2)
+        for side, begin, end in ((0, first, middle), (1, middle, last)):
+            inside = half == side
+            of_half = members[inside]
+            graph_of_half = graph
+            if end - begin > 1:
+                graph_of_half = _subgraph(graph, inside)
+            self.split(graph_of_half, of_half, begin, end, 2 * seed + 1 + side)
 
     def _balance_of_halves(
         self, graph: WeightedGraph, first: int, middle: int, last: int
@@ -64,6 +65,13 @@ class RecursiveBisection:
         room = most / np.maximum(weight, 1) - 1
         room_of_cut = np.maximum(room, 0) / cuts_to_come
         return Balance(aim=caps(aim), cap=caps(aim * (1 + room_of_cut)))
+
+
+def _subgraph(graph: WeightedGraph, inside: Bools) -> WeightedGraph:
+    """The graph of some vertices, numbered in their sequence."""
+    number = np.cumsum(inside, dtype=np.int32) - np.int32(1)
+    number[~inside] = -1
+    return contract(graph, number, int(np.count_nonzero(inside)))
 
 
 def bisected(
@@ -88,14 +96,16 @@ def bisected(
                 best = half
                 least = figures
     # Carry it back to the finest graph, within the caps from here on.
-    return refined_upwards(
+    half, _ = refined_upwards(
         hierarchy=hierarchy,
         part=best,
+        figures=least,
         balance=balance,
         effort=tuning.bisection,
         seed=seed,
         loose=False,
     )
+    return half
 
 
 def _bisected_once(
@@ -105,54 +115,48 @@ def _bisected_once(
     # Coarsen to a handful of vertices, and grow a half there [KK98].
     hierarchy = coarsened(graph, tuning.smallest_size, tuning.heaviest_cluster, seed)
     smallest = hierarchy.graphs[-1]
-    half, figures = _grown(
-        smallest, balance, tuning, seed, loose=loose or smallest is not graph
+    half = np.empty(number_of_vertices(smallest), np.int32)
+    figures = refined(
+        smallest,
+        half,
+        balance,
+        tuning.bisection,
+        seed,
+        tries=tuning.tries,
+        loose=loose or smallest is not graph,
     )
     if smallest is graph:
         return half, figures
     # Uncoarsen, refining the border on each level.
-    half = refined_upwards(
+    return refined_upwards(
         hierarchy=hierarchy,
         part=half,
+        figures=figures,
         balance=balance,
         effort=tuning.bisection,
         seed=seed,
         loose=loose,
     )
-    return half, refined(graph, half, balance, NO_SEARCH, seed, loose=loose)
-
-
-def _grown(
-    graph: WeightedGraph, balance: Balance, tuning: GraphTuning, seed: int, *, loose: bool
-) -> tuple[Int32s, Figures]:
-    """The best of several halves that grow from random vertices, and its figures."""
-    candidates = []
-    for turn in range(tuning.tries):
-        # All vertices are in part 0; part 1 grows around a random one [KK98].
-        half = np.zeros(number_of_vertices(graph), np.int32)
-        figures = refined(
-            graph, half, balance, tuning.bisection, seed + turn, grow=True, loose=loose
-        )
-        candidates.append((figures, turn, half))
-    # Of equal figures the first turn wins.
-    figures, _, half = min(candidates, key=lambda candidate: candidate[:2])
-    return half, figures
 
 
 def refined_upwards(
     hierarchy: Hierarchy,
     part: Int32s,
+    figures: Figures,
     balance: Balance,
     effort: SearchEffort,
     seed: int,
     *,
     loose: bool,
-) -> Int32s:
-    """Parts of the smallest graph, projected and refined on all larger ones."""
+) -> tuple[Int32s, Figures]:
+    """Parts of the smallest graph, projected and refined on all larger ones.
+
+    ``figures`` are those on the smallest graph; those on the largest are returned.
+    """
     for level in range(len(hierarchy.clusters) - 1, -1, -1):
         # Each vertex goes where its cluster went.
         part = part[hierarchy.clusters[level]]
-        refined(
+        figures = refined(
             hierarchy.graphs[level],
             part,
             balance,
@@ -160,4 +164,4 @@ def refined_upwards(
             seed,
             loose=loose or level > 0,
         )
-    return part
+    return part, figures

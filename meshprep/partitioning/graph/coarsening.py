@@ -35,23 +35,16 @@ def coarsened(
     while n > size:
         # Bound the clusters by a share of the mean, so that coarse vertices stay alike.
         heaviest = max(heaviest_vertex, int(heaviest_cluster * whole / n))
-        coarse, cluster = coarsen(graphs[-1], heaviest, seed + len(graphs))
-        if number_of_vertices(coarse) > LEAST_GAIN * n:
+        cluster, count = cluster_vertices(graphs[-1], heaviest, seed + len(graphs))
+        if count > LEAST_GAIN * n:
             break
-        graphs.append(coarse)
+        graphs.append(contract(graphs[-1], cluster, count))
         clusters.append(cluster)
-        n = number_of_vertices(coarse)
+        n = count
     return Hierarchy(graphs, clusters)
 
 
 @kernel
-def coarsen(graph: WeightedGraph, heaviest: int, seed: int) -> tuple[WeightedGraph, Int32s]:
-    """A smaller graph, and its vertex that each vertex is in. O(edges)."""
-    cluster, count = cluster_vertices(graph, heaviest, seed)
-    return contract(graph, cluster, count), cluster
-
-
-@helper
 def cluster_vertices(graph: WeightedGraph, heaviest: int, seed: int) -> tuple[Int32s, int]:
     """The cluster of each vertex, and the number of clusters.
 
@@ -65,15 +58,17 @@ def cluster_vertices(graph: WeightedGraph, heaviest: int, seed: int) -> tuple[In
     is_alone = np.empty(n, np.int32)
     order = np.empty(n, np.int32)
     # Weight of the edges from a vertex to each cluster; 0 between two uses.
-    joined = np.zeros(n, np.int64)
+    joined = np.empty(n, np.int64)
     near = np.empty(n, np.int32)
     # The vertex that waits for another one with this heaviest neighbour; the last entry is
     # of vertices without neighbours.
     waiting = np.empty(n + 1, np.int32)
-    size = graph.size.copy()
+    size = np.empty(n, np.int64)
     # Each vertex leads a cluster of its own.
     for i in range(n):
         leader[i] = i
+        joined[i] = 0
+        size[i] = graph.size[i]
         is_alone[i] = 1
         order[i] = i
         waiting[i] = -1
@@ -157,19 +152,30 @@ def numbered(leader: Int32s) -> tuple[Int32s, int]:
     return cluster, count
 
 
-@helper
+@kernel
 def contract(graph: WeightedGraph, cluster: Int32s, count: int) -> WeightedGraph:
-    """The graph of the clusters: parallel edges are added up, loops left out."""
+    """The graph of the clusters: parallel edges are added up, loops left out. O(edges).
+
+    Vertices in the cluster -1 are left out.
+    """
     n = cluster.size
     n_columns = graph.vertex_weight.shape[1]
-    vertex_weight = np.zeros((count, n_columns), np.int64)
-    size = np.zeros(count, np.int64)
+    vertex_weight = np.empty((count, n_columns), np.int64)
+    size = np.empty(count, np.int64)
     # Add up the weights, and link the members of each cluster.
     first = np.empty(count, np.int32)
     following = np.empty(n, np.int32)
-    first[:] = -1
+    entry = np.empty(count, np.int64)
+    for c in range(count):
+        size[c] = 0
+        for j in range(n_columns):
+            vertex_weight[c, j] = 0
+        first[c] = -1
+        entry[c] = -1
     for v in range(n - 1, -1, -1):
         c = cluster[v]
+        if c < 0:
+            continue
         size[c] += graph.size[v]
         for j in range(n_columns):
             vertex_weight[c, j] += graph.vertex_weight[v, j]
@@ -179,8 +185,6 @@ def contract(graph: WeightedGraph, cluster: Int32s, count: int) -> WeightedGraph
     offset = np.empty(count + 1, np.int64)
     neighbour = np.empty(graph.neighbour.size, np.int32)
     edge_weight = np.empty(graph.neighbour.size, np.int64)
-    entry = np.empty(count, np.int64)
-    entry[:] = -1
     offset[0] = 0
     end = 0
     for c in range(count):
@@ -189,7 +193,7 @@ def contract(graph: WeightedGraph, cluster: Int32s, count: int) -> WeightedGraph
         while v >= 0:
             for e in range(graph.offset[v], graph.offset[v + 1]):
                 d = cluster[graph.neighbour[e]]
-                if d == c:
+                if d == c or d < 0:
                     continue
                 # Open an entry for a neighbouring cluster; entries below ``begin`` are
                 # those of clusters before this one.

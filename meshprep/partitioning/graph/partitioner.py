@@ -8,7 +8,6 @@ from meshprep_runtime.types.maps import INDEX_LIMIT
 
 from ...kernels import Float64s, Int32s, Int64s
 from .bisection import RecursiveBisection, caps, refined_upwards
-from .classes import parts_by_class
 from .coarsening import coarsened
 from .connected import connect_parts
 from .graph import WeightedGraph, number_of_vertices, sizes_of_vertices
@@ -19,9 +18,6 @@ from .tuning import NO_SEARCH, PRESETS, GraphTuning
 MOST_WEIGHT = 2**53
 # Seeds of whole runs are so far from each other.
 FAR = 1_000_003
-
-# Classes of vertices by their weights, at most.
-MOST_CLASSES = 32
 
 
 def partition_graph(
@@ -57,7 +53,7 @@ def partition_graph(
     room : float
         A part may weigh ``ceil((1 + room) * share * total)`` in each column.
     effort : str
-        ``"fast"``, ``"default"`` or ``"strong"``, which takes some thirty times as long.
+        ``"fast"``, ``"default"`` or ``"strong"``, which takes some eight times as long.
     seed : int
         From 0 to 2^31-1. The same seed gives the same parts, on any machine.
     connected : bool
@@ -115,14 +111,6 @@ def partition_graph(
         if figures < least:
             best = part
             least = figures
-    # Columns of weights that lie apart: more and more classes, which cut more edges.
-    classes = graph.vertex_weight.shape[1]
-    while least.excess and 1 < classes <= MOST_CLASSES:
-        part, figures = _partitioned_by_class(graph, share, room, classes, tuning, seed)
-        if figures < least:
-            best = part
-            least = figures
-        classes *= 2
     if connected:
         connect_parts(graph, best, _balance_of_parts(graph, share, room).cap)
     return with_share[best]
@@ -141,52 +129,29 @@ def _partitioned(
     n = number_of_vertices(smallest)
     most = (1 + room) * share[:, None] * graph.vertex_weight.sum(axis=0)
     bisection = RecursiveBisection(
-        graph=smallest,
         most=most,
         shares=share,
         tuning=tuning,
         part=np.zeros(n, np.int32),
-        scratch=np.full(n, -1, np.int32),
     )
-    bisection.split(np.arange(n, dtype=np.int32), 0, k, seed)
+    bisection.split(smallest, np.arange(n, dtype=np.int32), 0, k, seed)
     part = bisection.part
     # Refine on every level.
     loose = smallest is not graph
-    refined(smallest, part, balance, tuning.parts, seed, loose=loose)
-    part = refined_upwards(
+    figures = refined(smallest, part, balance, tuning.parts, seed, loose=loose)
+    part, figures = refined_upwards(
         hierarchy=hierarchy,
         part=part,
+        figures=figures,
         balance=balance,
         effort=tuning.parts,
         seed=seed,
         loose=False,
     )
     # Every part has a vertex where there are enough; refine once more after it.
-    _fill_empty_parts(graph, part, balance)
-    return part, refined(graph, part, balance, NO_SEARCH, seed)
-
-
-def _partitioned_by_class(
-    graph: WeightedGraph,
-    share: Float64s,
-    room: float,
-    classes: int,
-    tuning: GraphTuning,
-    seed: int,
-) -> tuple[Int32s, Figures]:
-    """The part of each vertex where every class is cut by itself, and the figures."""
-
-    def cut(of_class: WeightedGraph) -> Int32s:
-        n = number_of_vertices(of_class)
-        if n <= share.size:
-            return np.arange(n, dtype=np.int32)
-        return _partitioned(of_class, share, room, tuning, seed)[0]
-
-    part = parts_by_class(graph, share, classes, cut)
-    balance = _balance_of_parts(graph, share, room)
-    refined(graph, part, balance, tuning.parts, seed)
-    _fill_empty_parts(graph, part, balance)
-    return part, refined(graph, part, balance, NO_SEARCH, seed)
+    if _fill_empty_parts(graph, part, balance):
+        figures = refined(graph, part, balance, NO_SEARCH, seed)
+    return part, figures
 
 
 def _balance_of_parts(graph: WeightedGraph, share: Float64s, room: float) -> Balance:
@@ -195,17 +160,22 @@ def _balance_of_parts(graph: WeightedGraph, share: Float64s, room: float) -> Bal
     return Balance(aim=caps(aim), cap=caps((1 + room) * aim))
 
 
-def _fill_empty_parts(graph: WeightedGraph, part: Int32s, balance: Balance) -> None:
-    """Put a vertex of another part into each part that is empty, the lightest there is."""
+def _fill_empty_parts(graph: WeightedGraph, part: Int32s, balance: Balance) -> bool:
+    """Put a vertex of another part into each part that is empty, the lightest there is.
+
+    Whether there was one.
+    """
     k = len(balance.cap)
     members = np.bincount(part, minlength=k)
-    for empty in np.flatnonzero(members == 0):
+    empty_parts = np.flatnonzero(members == 0)
+    for empty in empty_parts:
         # Only parts with several vertices give one.
         candidates = np.flatnonzero(members[part] > 1)
         v = candidates[np.argmin(graph.size[candidates])]
         members[part[v]] -= 1
         members[empty] += 1
         part[v] = empty
+    return empty_parts.size > 0
 
 
 def _graph_of_arrays(
@@ -272,12 +242,13 @@ def _check_both_ends(
     Not every graph of which an end is missing is recognised: to be sure would take longer
     than a cut in two.
     """
-    degree = np.diff(offset)
-    row = np.repeat(np.arange(offset.size - 1), degree)
+    row = np.repeat(np.arange(offset.size - 1, dtype=np.int32), np.diff(offset))
     # Each edge has a lower and an upper end: both must list the same weight in all.
-    upwards = weight[neighbour > row]
-    downwards = weight[neighbour < row]
-    if upwards.size != downwards.size or upwards.sum() != downwards.sum():
+    is_upper = neighbour > row
+    is_lower = neighbour < row
+    n_upper = np.count_nonzero(is_upper)
+    n_lower = np.count_nonzero(is_lower)
+    if n_upper != n_lower or weight @ is_upper != weight @ is_lower:
         raise MeshprepError(
             "neighbours: an edge stands at one of its ends alone, or has another weight at "
             "its other end: give each edge at both ends"

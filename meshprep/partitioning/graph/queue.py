@@ -2,9 +2,7 @@
 
 from typing import NamedTuple
 
-import numpy as np
-
-from ...kernels import Int32s, Int64s, arrayless, helper, inlined
+from ...kernels import Int32s, Int64s, arrayless
 
 # Places of vertices that are in no queue.
 OUTSIDE = -1
@@ -14,74 +12,56 @@ class GainQueue(NamedTuple):
     """A binary heap of vertices by their gains."""
 
     vertex: Int32s  # (n,): the first ``length[0]`` are the heap
-    position: Int32s  # (n,): where a vertex stands in ``vertex``, or OUTSIDE
-    gain: Int64s  # (n,): of each vertex
+    gain: Int64s  # (n,): of the vertex in each place of the heap
+    place: Int32s  # (n,): where a vertex stands in the heap, or OUTSIDE
     length: Int64s  # (1,): number of vertices in the heap
-
-
-@inlined
-def _hold(queue: GainQueue, position: int, v: int) -> None:
-    """Put a vertex into a position of the heap."""
-    queue.vertex[position] = v
-    queue.position[v] = position
 
 
 @arrayless
 def put(queue: GainQueue, v: int, gain: int) -> None:
     """Put a vertex in, or give it another gain. O(log length)."""
-    position = queue.position[v]
-    if position == OUTSIDE:
-        position = queue.length[0]
+    hole = queue.place[v]
+    if hole == OUTSIDE:
+        hole = queue.length[0]
         queue.length[0] += 1
-    queue.gain[v] = gain
-    # Let it rise above vertices of less gain.
-    while position > 0:
-        above = (position - 1) >> 1
+    # The hole rises above vertices of less gain.
+    while hole > 0:
+        above = (hole - 1) >> 1
+        if queue.gain[above] >= gain:
+            break
         u = queue.vertex[above]
-        if queue.gain[u] >= gain:
+        queue.vertex[hole] = u
+        queue.gain[hole] = queue.gain[above]
+        queue.place[u] = hole
+        hole = above
+    # Or it sinks below vertices of more gain.
+    while True:
+        below = 2 * hole + 1
+        if below + 1 < queue.length[0] and queue.gain[below + 1] > queue.gain[below]:
+            below += 1
+        if below >= queue.length[0] or queue.gain[below] <= gain:
             break
-        _hold(queue, position, u)
-        position = above
-    # Let it sink below vertices of more gain.
-    length = queue.length[0]
-    while 2 * position + 1 < length:
-        below = 2 * position + 1
-        if below + 1 < length:
-            left = queue.gain[queue.vertex[below]]
-            right = queue.gain[queue.vertex[below + 1]]
-            if right > left:
-                below += 1
         u = queue.vertex[below]
-        if queue.gain[u] <= gain:
-            break
-        _hold(queue, position, u)
-        position = below
-    _hold(queue, position, v)
+        queue.vertex[hole] = u
+        queue.gain[hole] = queue.gain[below]
+        queue.place[u] = hole
+        hole = below
+    queue.vertex[hole] = v
+    queue.gain[hole] = gain
+    queue.place[v] = hole
 
 
 @arrayless
 def take_out(queue: GainQueue, v: int) -> None:
     """Take a vertex out, if it is in. O(log length)."""
-    position = queue.position[v]
-    if position == OUTSIDE:
+    hole = queue.place[v]
+    if hole == OUTSIDE:
         return
-    queue.position[v] = OUTSIDE
+    queue.place[v] = OUTSIDE
     queue.length[0] -= 1
-    last = queue.vertex[queue.length[0]]
-    if last != v:
-        # The last vertex takes the free position, and moves from there.
-        _hold(queue, position, last)
-        put(queue, last, queue.gain[last])
-
-
-@helper
-def empty_queue(n: int) -> GainQueue:
-    """An empty queue for vertices below ``n``."""
-    position = np.empty(n, np.int32)
-    position[:] = OUTSIDE
-    return GainQueue(
-        vertex=np.empty(n, np.int32),
-        position=position,
-        gain=np.empty(n, np.int64),
-        length=np.zeros(1, np.int64),
-    )
+    end = queue.length[0]
+    if hole < end:
+        # The last vertex takes the free place, and moves from there.
+        last = queue.vertex[end]
+        queue.place[last] = hole
+        put(queue, last, queue.gain[end])

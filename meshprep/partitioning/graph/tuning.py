@@ -54,14 +54,14 @@ PRESETS = {
     ),
     "default": GraphTuning(
         heaviest_cluster=5.0,
-        bisected_size=2000,
-        bisected_size_per_part=200,
+        bisected_size=1000,
+        bisected_size_per_part=80,
         restart_size=150,
         restarts=2,
         smallest_size=40,
         tries=4,
-        bisection=SearchEffort(rounds=3, patience=60, moves_per_border_vertex=0),
-        parts=SearchEffort(rounds=3, patience=30, moves_per_border_vertex=2),
+        bisection=SearchEffort(rounds=3, patience=15, moves_per_border_vertex=1),
+        parts=SearchEffort(rounds=3, patience=15, moves_per_border_vertex=2),
         runs=1,
     ),
     "strong": GraphTuning(

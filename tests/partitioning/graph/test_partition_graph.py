@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from meshprep.io.generate import generate
 from meshprep.mesh.incidence import point_graph
 from meshprep.partitioning import partition_graph
+from meshprep.partitioning.graph.graph import WeightedGraph, sizes_of_vertices
+from meshprep.partitioning.graph.refinement import Balance, refined
+from meshprep.partitioning.graph.tuning import PRESETS
 from meshprep_runtime.errors import MeshprepError
 
 EFFORTS = ("fast", "default", "strong")
@@ -319,3 +322,84 @@ def test_arguments_that_do_not_fit_are_refused(arguments, message):
     fitting = {"offset": [0, 1, 2], "neighbours": [1, 0], "parts": 2}
     with pytest.raises(MeshprepError, match=message):
         partition_graph(**(fitting | arguments))
+
+
+def relative_cut(weights, k, room=0.03):
+    """The cut of a grid with these columns of weights, over that without weights."""
+    edges = grid(70, 50)
+    offset, neighbours, _ = graph_of(3500, edges)
+    part = partition_graph(offset, neighbours, parts=k, vertex_weights=weights, room=room)
+    check_caps(part.tolist(), weights.tolist(), [1] * k, room)
+    plain = partition_graph(offset, neighbours, parts=k)
+    return slow_cut(part, edges) / slow_cut(plain, edges)
+
+
+@pytest.mark.parametrize("k", [4, 16])
+def test_mixed_columns_of_weights_cut_few_more_edges(k):
+    random = np.random.default_rng(7)
+    ones = np.ones(3500, np.int64)
+    one_in_three = (random.random(3500) < 1 / 3).astype(np.int64)
+    assert relative_cut(np.column_stack([ones, one_in_three]), k, room=0.05) < 1.3
+    assert relative_cut(random.integers(1, 10, (3500, 2)), k, room=0.05) < 1.3
+    assert relative_cut(random.integers(1, 10, (3500, 3)), k, room=0.05) < 1.3
+
+
+def test_a_column_that_grows_from_side_to_side_is_balanced():
+    place = np.arange(3500) % 70
+    weights = np.column_stack([np.ones(3500, np.int64), 1 + place // 4])
+    assert relative_cut(weights, 16) < 3
+
+
+def test_heavy_vertices_do_not_scatter_parts():
+    # a few vertices weigh more than the room of a part, which no parts can balance
+    weights = np.ones((3500, 2), np.int64)
+    weights[::97, 1] = 200
+    edges = grid(70, 50)
+    offset, neighbours, _ = graph_of(3500, edges)
+    part = partition_graph(offset, neighbours, parts=16, vertex_weights=weights)
+    load = np.bincount(part, weights[:, 1])
+    assert load.max() <= weights[:, 1].sum() / 16 + 200
+    plain = partition_graph(offset, neighbours, parts=16)
+    assert slow_cut(part, edges) < 2 * slow_cut(plain, edges)
+
+
+@given(graphs(), st.integers(2, 9), st.integers(0, 2**31 - 1), st.data())
+@settings(max_examples=effort.examples(100), deadline=None)
+def test_figures_of_refined_parts_are_those_of_a_slow_count(graph, k, seed, data):
+    n, edges = graph
+    offset, neighbours, edge_weights = graph_of(n, edges)
+    weights = data.draw(
+        st.lists(
+            st.lists(st.integers(0, 9), min_size=2, max_size=2), min_size=n, max_size=n
+        )
+    )
+    part = np.array(
+        data.draw(st.lists(st.integers(0, k - 1), min_size=n, max_size=n)), np.int32
+    )
+    cap = np.full((k, 2), data.draw(st.integers(0, 60)))
+    vertex_weight = np.array(weights, np.int64)
+    weighted = WeightedGraph(
+        offset=offset,
+        neighbour=neighbours.astype(np.int32),
+        edge_weight=edge_weights,
+        vertex_weight=vertex_weight,
+        size=sizes_of_vertices(vertex_weight),
+    )
+    balance = Balance(aim=cap, cap=cap)
+    excess_before = slow_excess(part, weights, cap)
+    figures = refined(weighted, part, balance, PRESETS["default"].parts, seed)
+    assert figures.cut == 2 * slow_cut(part, edges)
+    assert figures.excess == slow_excess(part, weights, cap) <= excess_before
+    # another round from there cuts no more
+    again = refined(weighted, part, balance, PRESETS["default"].parts, seed)
+    assert again.cut <= figures.cut or again.excess < figures.excess
+
+
+def slow_excess(part, weights, cap):
+    """How much parts are over their caps, part by part and column by column."""
+    excess = 0
+    for p, most in enumerate(cap.tolist()):
+        for column, cap_of_column in enumerate(most):
+            load = sum(row[column] for row, q in zip(weights, part, strict=True) if q == p)
+            excess += max(0, load - cap_of_column)
+    return excess

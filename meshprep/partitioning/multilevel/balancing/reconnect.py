@@ -319,7 +319,7 @@ def _count_components(
 
 
 @helper
-def _root(parent: Int32s, k: int) -> int:
+def _root(parent: Int32s, k: Any) -> int:
     """The root of a tree of elements; paths are halved on the way."""
     i: Any = np.uint32(k)
     while parent[i] != i:
