@@ -5,6 +5,7 @@ import enum
 import importlib
 import inspect
 import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import meshprep
 import meshprep_runtime
 from meshprep_runtime import matrix
 
-PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 SECTION = re.compile(r"^(\w[\w ]*)\n-+$", re.MULTILINE)
 
 
@@ -73,6 +75,11 @@ def names(parameter, thing):
 
 def test_the_page_has_every_name():
     assert sorted(re.findall(r"^::: (\S+)$", PAGE, re.MULTILINE)) == sorted(API)
+
+
+def test_the_overviews_have_the_first_sentences():
+    with_tables = runpy.run_path(str(ROOT / ".ci" / "api.py"))["with_tables"]
+    assert with_tables(PAGE) == PAGE, "python .ci/api.py brings them up to date"
 
 
 # Functions whose signatures show the fields of Options.
