@@ -204,6 +204,19 @@ def test_info_says_what_a_better_order_gains(cli, fails, mesh_file):
     assert "is no mesh, so that no order is looked for" in fails("info", plan, "--order")
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--target", "cpu"), True),
+        (("--target", "cpu", "--method", "hilbert"), False),
+        ((), False),
+    ],
+)
+def test_solvers_of_finite_elements_are_told_of_hilbert(cli, mesh_file, words, told):
+    out = cli("reorder", mesh_file, *words, "--no-measure", "-q")[1]
+    assert ("by --method hilbert" in out) == told
+
+
 def test_loops_from_a_file(cli, mesh_file):
     loops = mesh_file.with_name("loops.toml")
     loops.write_text(

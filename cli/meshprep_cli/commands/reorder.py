@@ -83,6 +83,12 @@ class Outputs:
                 raise MeshprepError(f"--order-only makes no plan: leave {flag} out")
 
 
+# What whole solvers gain by each order: docs/worth.md.
+FOR_FINITE_ELEMENTS = (
+    "an unchanged solver of finite elements gains more by --method hilbert"
+)
+
+
 def reorder_mesh(
     mesh: options.MeshFile,
     outputs: Outputs,
@@ -178,4 +184,9 @@ def show_job(
             machine=machine,
         )
         console.show_comparison(comparison, shown)
+        order = done.plan.metrics.locality
+        usual = order is not None and (order.target, order.method) == ("cpu", "gps")
+        # Matrices and graphs have no coordinates, which hilbert needs.
+        if usual and done.mesh is not None and done.mesh.coordinates is not None:
+            console.show(FOR_FINITE_ELEMENTS)
     console.show(f"wrote {listed(done.written)} in {watch}")
