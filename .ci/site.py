@@ -7,7 +7,9 @@ from pathlib import Path
 from mkdocs.structure.files import File, Files
 
 # The files themselves stand in the clone; their names stay in the text.
-OUTSIDE = re.compile(r"\[([^]]+)\]\((?:\.\./)+(?:benchmarks|examples|include|cuda-check)/[^)]*\)")
+OUTSIDE = re.compile(
+    r"\[([^]]+)\]\((?:\.\./)+(?:benchmarks|examples|include|cuda-check)/[^)]*\)"
+)
 
 # mkdocstrings shows what the source says: roles as they stand, and how the default is declared.
 ROLE = re.compile(r":(?:func|class|meth|mod):(?=<code>)")

@@ -9,6 +9,7 @@ from python_loops import INC, READ, RW, WRITE, edge_plan
 from meshprep_runtime import Access, Arg, MeshprepError, ParLoop
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.kernel import access
+from meshprep_runtime.kernel import access
 from meshprep_runtime.kernel.access import check_sample
 from meshprep_runtime.kernel.bind import bind, rows_by_name
 
@@ -209,7 +210,11 @@ def rows_of_sample(slow, text):
         count=2,
     ),
 )
-def test_the_first_call_looks_at_a_sample_and_runs_nothing(slow, first, message):
+def test_the_first_call_looks_at_a_sample_and_runs_nothing(
+    slow, first, message, monkeypatch
+):
+    # the time of the look is not up, however slow the machine is
+    monkeypatch.setattr(access, "SAMPLE_SECONDS", np.inf)
     text = "import numpy as np\n" + ROWS.format(first=first)
     loop, arrays = rows_of_sample(slow, text)
     before = {name: value.copy() for name, value in arrays.items()}
