@@ -9,7 +9,6 @@ from python_loops import INC, READ, RW, WRITE, edge_plan
 from meshprep_runtime import Access, Arg, MeshprepError, ParLoop
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.kernel import access
-from meshprep_runtime.kernel import access
 from meshprep_runtime.kernel.access import check_sample
 from meshprep_runtime.kernel.bind import bind, rows_by_name
 
