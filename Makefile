@@ -169,8 +169,12 @@ gmsh: env
 bench-partition bench-order_solvers bench-meshlets bench-small_blocks: gmsh
 
 # What it measures with.
-bench-jax: gmsh
+.PHONY: jax
+
+jax: gmsh
 	$(PIP) jax
+
+bench-jax: jax
 
 $(addprefix bench-,$(BENCHES)): bench-%: env
 	$(BIN)/python benchmarks/bench_$*.py
