@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FUZZ ?=
 
 .PHONY: help demo test test-ci test-all test-processors test-lowest test-newest
-.PHONY: env-lowest env-newest wheel fuzz lint readers clients docs format env bench clean
+.PHONY: env-lowest env-newest wheel dist fuzz lint readers clients docs format env bench clean
 
 help:
 	@echo "make demo     generate a mesh, reorder it, time a loop before and after"
@@ -26,6 +26,7 @@ help:
 	@echo "make test-lowest, make test-newest    the demo and the tests with the lowest versions that"
 	@echo "              are declared, and with the newest, pre-releases too (TESTS=tests/runtime)"
 	@echo "make wheel    wheels in dist/, with the kernels compiled for this kind of processor"
+	@echo "make dist     the same as an index takes them, checked by twine"
 	@echo "make fuzz     20,000 random combinations of meshes, loops and options (FUZZ=--help)"
 	@echo "make readers  install VTK and Gmsh, which then check our files in the tests"
 	@echo "make clients  install PyFR, MFEM, JAX and other programs, which then open our files and run"
@@ -106,6 +107,19 @@ wheel: env
 	cd $(BUILD)/kernels && for f in *; do $(abspath $(BIN))/python -m zipfile -c $$f.zip $$f/*; done
 	MESHPREP_COMPILED=$(BUILD)/kernels $(BIN)/python -m pip wheel --quiet \
 	  --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) ./runtime .
+
+# What an index takes: these wheels under a tag that it knows, those for any machine beside them, and
+# a check of names, metadata and README. Machine code is data of numba's: it needs no C library.
+INDEX := $(BUILD)/index/$(SCRIPTS)/python
+
+dist: wheel
+	$(PYTHON) -m venv $(BUILD)/index
+	$(INDEX) $(INSTALL) twine wheel
+	if [ "$$(uname -s)" = Linux ]; then \
+	  $(INDEX) -m wheel tags --remove --platform-tag manylinux_2_17_$$(uname -m) $(DIST)/*-linux_*.whl; fi
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  --wheel-dir $(DIST) ./runtime .
+	$(INDEX) -m twine check --strict $(DIST)/*.whl
 
 # FUZZ="--minutes 10", or --cases, --first (the first seed), --processes. With --kernels 2000 random
 # kernels instead, each in every form and strategy beside a plain loop: some ten seconds each.
