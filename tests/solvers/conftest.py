@@ -15,10 +15,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 def hdf5_flags():
-    """What the compiler needs to find HDF5, or None."""
+    """What the compiler needs to find HDF5, or None.
+
+    Debian's ``hdf5`` may be one that brings an MPI of its own, beside that of the tests.
+    """
     config = shutil.which("pkg-config")
-    if config is not None:
-        found = subprocess.run([config, "--cflags", "--libs", "hdf5"], capture_output=True)
+    for name in ("hdf5-serial", "hdf5") if config is not None else ():
+        found = subprocess.run([config, "--cflags", "--libs", name], capture_output=True)
         if found.returncode == 0:
             return found.stdout.decode().split()
     return ["-lhdf5"] if Path("/usr/include/hdf5.h").exists() else None

@@ -1,5 +1,6 @@
 """Parts in C: what they hold, damaged files, and copies exchanged by MPI."""
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -45,21 +46,66 @@ def told_of(part, name):
     return lines
 
 
-def compiler_and_launcher():
-    """``mpicc`` and MPICH's launcher of one installation: a program needs that of its library."""
+# A compiler and the launcher of the same MPI; Debian can have several installed.
+MPIS = [
+    ("mpicc", "mpiexec.hydra"),
+    ("mpicc.mpich", "mpiexec.mpich"),
+    ("mpicc.openmpi", "mpiexec.openmpi"),
+    ("mpicc", "mpiexec"),
+]
+# Every rank says how many there are: each that it is alone, where the launcher is of another MPI.
+SIZE = """\
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  int size;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  printf("%d\\n", size);
+  MPI_Finalize();
+  return 0;
+}
+"""
+# Open MPI asks for it where root runs more ranks than there are cores.
+RANKS = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+
+
+def launch(launcher, ranks, *words):
+    """Run a program on ranks."""
+    return subprocess.run(
+        [launcher, "-n", str(ranks), *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | RANKS,
+    )
+
+
+def compiler_and_launcher(place):
+    """An MPI compiler, and the launcher whose ranks find each other in its programs."""
+    (place / "size.c").write_text(SIZE)
     folders = [str(Path(sys.executable).parent), *os.environ["PATH"].split(os.pathsep)]
-    for folder in folders:
-        compiler = shutil.which("mpicc", path=folder)
-        launcher = shutil.which("mpiexec.hydra", path=folder)
-        if compiler is not None and launcher is not None:
-            return compiler, launcher
-    pytest.skip("no folder has both mpicc and mpiexec.hydra, those of one MPICH")
+    for folder, (compiler, launcher) in itertools.product(folders, MPIS):
+        found = shutil.which(compiler, path=folder), shutil.which(launcher, path=folder)
+        if None in found:
+            continue
+        words = [found[0], place / "size.c", "-o", place / "size"]
+        if subprocess.run(words, capture_output=True).returncode:
+            continue
+        if launch(found[1], 3, place / "size").stdout.split() == ["3"] * 3:
+            return found
+    pytest.skip("no folder has mpicc and a launcher of the same MPI")
 
 
 @pytest.mark.slow
 def test_copies_in_c_by_mpi(compile_program, tmp_path):
     """Every copy gets the number that the file gives it, from the rank that owns it."""
-    compiler, launcher = compiler_and_launcher()
+    compiler, launcher = compiler_and_launcher(tmp_path)
     program = tmp_path / "halo"
     compile_program(
         compiler, ["-std=c99", *STRICT], FOLDER / "halo.c", program, optional=True
@@ -71,10 +117,10 @@ def test_copies_in_c_by_mpi(compile_program, tmp_path):
     assert all(load_part(file, 3, p).sets["cells"].copies.size for p in range(3))
 
     def ask(ranks):
-        words = [launcher, "-n", str(ranks), program, file, "cells"]
-        return subprocess.run(words, capture_output=True, text=True, timeout=60)
+        return launch(launcher, ranks, program, file, "cells")
 
-    assert ask(3).stdout == "3 ranks: 0 copies are wrong\n"
+    done = ask(3)
+    assert done.stdout == "3 ranks: 0 copies are wrong\n", done.stderr
     assert "is not split into so many parts" in ask(2).stderr
 
 
