@@ -5,6 +5,7 @@ import pkgutil
 import random
 import subprocess
 import sys
+import threading
 import time
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +18,7 @@ from meshprep.kernels.compiled import from_python
 from meshprep.kernels.machine_code import digest
 from meshprep_runtime._numba.installed import TESTED, import_numba
 from meshprep_runtime.errors import MeshprepWarning, UntestedVersionWarning
+from meshprep_runtime.kernel import cache
 from meshprep_runtime.kernel.cache import is_private
 
 INNER = """
@@ -265,6 +267,23 @@ def test_the_clock_leaves_compiling_out(monkeypatch):
     compiling = time.perf_counter() - wall - (clock() - ours)
     assert compiling > 0.02
     assert clock() - ours < 0.5 * compiling
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs locks of files")
+def test_the_clock_leaves_waits_for_another_process_out():
+    def waited_for(n):
+        return 3 * n
+
+    kernel = from_python(waited_for)
+    kernel._make()
+    # what another process holds that compiles the kernel
+    lock = cache.Lock(kernel._folder)
+    release = threading.Timer(0.5, lock.__exit__)
+    release.start()
+    wall, ours = time.perf_counter(), clock()
+    assert kernel(3) == 9
+    release.join()
+    assert time.perf_counter() - wall - (clock() - ours) > 0.45
 
 
 @pytest.mark.parametrize(

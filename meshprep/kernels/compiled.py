@@ -10,7 +10,8 @@ import hashlib
 import inspect
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -87,7 +88,7 @@ def from_python(function: Function) -> Function:
 
 
 def clock() -> float:
-    """``time.perf_counter`` without the seconds in which this process compiled."""
+    """``time.perf_counter`` without the seconds of compilation, and of waits for it."""
     return time.perf_counter() - _COMPILING.seconds()
 
 
@@ -179,7 +180,8 @@ class CachedKernel:
         if self._is_locked_here():
             return
         call_arguments = inspect.signature(self.py_func).bind(*args, **named).args
-        lock = cache.Lock(self._folder)
+        with _COMPILING.waiting():
+            lock = cache.Lock(self._folder)
         # Another thread may have done it while this one waited for the lock.
         if self._called:
             with lock:
@@ -224,35 +226,60 @@ class CachedKernel:
 
 
 class _Compiling:
-    """Adds up the seconds of compilation, and locks the folders of kernels meanwhile."""
+    """Adds up the seconds of compilation, and locks the folders of kernels meanwhile.
+
+    Seconds in which another process compiles what this one waits for count, too; those in
+    which several threads compile or wait count once.
+    """
 
     def __init__(self) -> None:
-        self._begun: float | None = None
+        # How many threads compile or wait, since when one does, and seconds before that.
+        self._count = 0
+        self._begun = 0.0
         self._spent = 0.0
+        # A signal handler may compile while its thread counts.
+        self._counting = threading.RLock()
         # The kernel of each dispatcher.
         self.kernel_of: dict[Any, CachedKernel] = {}
 
     def begin(self, dispatcher: Any) -> None:
         """Called when numba begins to compile."""
-        self._begun = time.perf_counter()
+        self._enter()
         kernel = self.kernel_of.get(dispatcher)
         if kernel is not None:
             kernel.lock()
 
     def end(self) -> None:
         """Called when numba has compiled."""
-        self._spent += self.seconds_under_way()
-        self._begun = None
+        self._leave()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count the seconds of a wait for another process."""
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
 
     def seconds(self) -> float:
-        """The seconds of all compilation so far."""
-        return self._spent + self.seconds_under_way()
+        """The seconds of all compilation and waits so far."""
+        with self._counting:
+            if self._count == 0:
+                return self._spent
+            return self._spent + time.perf_counter() - self._begun
 
-    def seconds_under_way(self) -> float:
-        """The seconds of the compilation that has begun, if one has."""
-        if self._begun is None:
-            return 0.0
-        return time.perf_counter() - self._begun
+    def _enter(self) -> None:
+        with self._counting:
+            if self._count == 0:
+                self._begun = time.perf_counter()
+            self._count += 1
+
+    def _leave(self) -> None:
+        with self._counting:
+            self._count -= 1
+            if self._count == 0:
+                self._spent += time.perf_counter() - self._begun
 
 
 _COMPILING = _Compiling()
