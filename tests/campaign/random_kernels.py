@@ -318,7 +318,7 @@ def plain_loop(
 
     What an element adds to a global is summed first; the sums of the elements are one a turn, or
     eight that elements take in turn, of up to three components and where nothing else is added
-    through a map.
+    through a map. Without turns for threads the one sum goes on from the value that was given.
     """
     loop, arrays = plan.loop, {name: value.copy() for name, value in values.items()}
     single = takes_single(slot.dtype for slot in slots(plan))
@@ -326,12 +326,15 @@ def plain_loop(
         kernel, lambda function, _: numba.njit(error_model="numpy")(function), single
     )
     lanes = 1 if any(a.conflicts for a in loop.args) else 8
+    goes_on = lanes == 1 and not schedule.parallel
     for start, stop, *_ in schedule.turns:
         parts: Arrays = {}
         for a in loop.args:
             if a.is_global and a.access is not Access.READ:
                 count = lanes if a.access is Access.INC and a.dim <= 3 else 1
                 first = np.full((count, a.dim), -0.0).astype(a.dtype)
+                if goes_on and count == 1:
+                    first = arrays[a.name][None].copy()
                 parts[a.name] = first if a.access is Access.INC else arrays[a.name][None]
         for place in range(start, stop):
             element = place if schedule.order is None else int(schedule.order[place])
@@ -339,7 +342,9 @@ def plain_loop(
         for name, part in parts.items():
             if part.base is None:
                 total = np.add.accumulate(part, dtype=part.dtype)[-1]
-                arrays[name] = (arrays[name] + total).astype(part.dtype)
+                if not goes_on:
+                    total = (arrays[name] + total).astype(part.dtype)
+                arrays[name] = total
     return arrays
 
 
