@@ -326,14 +326,13 @@ def plain_loop(
         kernel, lambda function, _: numba.njit(error_model="numpy")(function), single
     )
     lanes = 1 if any(a.conflicts for a in loop.args) else 8
-    goes_on = lanes == 1 and not schedule.parallel
     for start, stop, *_ in schedule.turns:
         parts: Arrays = {}
         for a in loop.args:
             if a.is_global and a.access is not Access.READ:
                 count = lanes if a.access is Access.INC and a.dim <= 3 else 1
                 first = np.full((count, a.dim), -0.0).astype(a.dtype)
-                if goes_on and count == 1:
+                if count == 1 and not schedule.parallel:
                     first = arrays[a.name][None].copy()
                 parts[a.name] = first if a.access is Access.INC else arrays[a.name][None]
         for place in range(start, stop):
@@ -342,7 +341,7 @@ def plain_loop(
         for name, part in parts.items():
             if part.base is None:
                 total = np.add.accumulate(part, dtype=part.dtype)[-1]
-                if not goes_on:
+                if len(part) > 1 or schedule.parallel:
                     total = (arrays[name] + total).astype(part.dtype)
                 arrays[name] = total
     return arrays
