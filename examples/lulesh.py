@@ -44,14 +44,14 @@ SIDES = (
     (0, 1, 2, 3),
     (4, 5, 6, 7),
 )
-FORCE_LOOPS = (
-    "clear_force",
-    "set_stress",
-    "integrate_stress",
-    "check_volume",
+STRESS_LOOPS = ("clear_force", "set_stress", "integrate_stress", "check_volume")
+MOTION_LOOPS = (
     "resist_hourglass",
+    "accelerate",
+    "hold_symmetry",
+    "change_velocity",
+    "move_node",
 )
-MOTION_LOOPS = ("accelerate", "hold_symmetry", "change_velocity", "move_node")
 ELEMENT_LOOPS = (
     "change_volume",
     "velocity_jumps",
@@ -184,13 +184,13 @@ class Blast:
         """So many cycles more, or all to the end."""
         last = None if cycles is None else self.cycles + cycles
         while self.time < END and self.cycles != last:
-            self._choose_step()
+            self.choose_step()
             self.move_nodes()
             self.update_elements()
-            self._constrain_step()
+            self.constrain_step()
             self.cycles += 1
 
-    def _choose_step(self) -> None:
+    def choose_step(self) -> None:
         """As large as both constraints allow, and not much larger than the one before."""
         step = float(self.globals["step"][0])
         if self.cycles > 0:
@@ -215,7 +215,7 @@ class Blast:
     def move_nodes(self) -> None:
         """LULESH's Lagrange nodal step: forces, accelerations, velocities, places."""
         self.globals["least"][0] = np.inf
-        self._run(*FORCE_LOOPS)
+        self._run(*STRESS_LOOPS)
         self._check_volumes()
         self._run(*MOTION_LOOPS)
 
@@ -228,7 +228,8 @@ class Blast:
         if not self.globals["least"][0] > 0.0:
             raise MeshprepError(f"cycle {self.cycles}: a cell has no volume left")
 
-    def _constrain_step(self) -> None:
+    def constrain_step(self) -> None:
+        """What waves and volumes allow the next step to be."""
         self.globals["courant"][0] = 1e20
         self.globals["growth"][0] = 1e20
         self.globals["most_viscosity"][0] = 0.0

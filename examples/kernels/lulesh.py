@@ -34,6 +34,7 @@ MOST_LIMITED = 1.0
 SHOCK = 2.0
 MOST_CHANGE = 0.1
 TINY = 1e-36
+TWELFTH = 1.0 / 12.0
 
 
 def clear_force(force):
@@ -127,31 +128,43 @@ def resist_hourglass(
     hy = modes(1, 1.0 / volume, x0, x1, x2, x3, x4, x5, x6, x7)
     hz = modes(2, 1.0 / volume, x0, x1, x2, x3, x4, x5, x6, x7)
     factor = HOURGLASS * sound[0] * mass[0] / volume ** (1.0 / 3.0)
-    for k in range(3):
-        # The strength of the modes in direction k: what the linear motion has is taken off.
-        gx = product(0, k, b0, b1, b2, b3, b4, b5, b6, b7, u0, u1, u2, u3, u4, u5, u6, u7)
-        gy = product(1, k, b0, b1, b2, b3, b4, b5, b6, b7, u0, u1, u2, u3, u4, u5, u6, u7)
-        gz = product(2, k, b0, b1, b2, b3, b4, b5, b6, b7, u0, u1, u2, u3, u4, u5, u6, u7)
-        whole = modes(k, 1.0, u0, u1, u2, u3, u4, u5, u6, u7)
-        w0 = whole[0] - hx[0] * gx - hy[0] * gy - hz[0] * gz
-        w1 = whole[1] - hx[1] * gx - hy[1] * gy - hz[1] * gz
-        w2 = whole[2] - hx[2] * gx - hy[2] * gy - hz[2] * gz
-        w3 = whole[3] - hx[3] * gx - hy[3] * gy - hz[3] * gz
+    push(0, factor, b0, b1, b2, b3, b4, b5, b6, b7, hx, hy, hz,
+         u0, u1, u2, u3, u4, u5, u6, u7, f0, f1, f2, f3, f4, f5, f6, f7)  # fmt: skip
+    push(1, factor, b0, b1, b2, b3, b4, b5, b6, b7, hx, hy, hz,
+         u0, u1, u2, u3, u4, u5, u6, u7, f0, f1, f2, f3, f4, f5, f6, f7)  # fmt: skip
+    push(2, factor, b0, b1, b2, b3, b4, b5, b6, b7, hx, hy, hz,
+         u0, u1, u2, u3, u4, u5, u6, u7, f0, f1, f2, f3, f4, f5, f6, f7)  # fmt: skip
 
-        # The sum of s_i w over the modes less b_i . p is that of g_i w.
-        p = (
-            hx[0] * w0 + hx[1] * w1 + hx[2] * w2 + hx[3] * w3,
-            hy[0] * w0 + hy[1] * w1 + hy[2] * w2 + hy[3] * w3,
-            hz[0] * w0 + hz[1] * w1 + hz[2] * w2 + hz[3] * w3,
-        )
-        f0[k] -= factor * (w0 + w1 + w2 - w3 - dot(b0, p))
-        f1[k] -= factor * (w0 - w1 - w2 + w3 - dot(b1, p))
-        f2[k] -= factor * (-w0 - w1 + w2 - w3 - dot(b2, p))
-        f3[k] -= factor * (-w0 + w1 - w2 + w3 - dot(b3, p))
-        f4[k] -= factor * (-w0 - w1 + w2 + w3 - dot(b4, p))
-        f5[k] -= factor * (-w0 + w1 - w2 - w3 - dot(b5, p))
-        f6[k] -= factor * (w0 + w1 + w2 + w3 - dot(b6, p))
-        f7[k] -= factor * (w0 - w1 - w2 - w3 - dot(b7, p))
+
+def push(
+    k, factor, b0, b1, b2, b3, b4, b5, b6, b7, hx, hy, hz,
+    u0, u1, u2, u3, u4, u5, u6, u7, f0, f1, f2, f3, f4, f5, f6, f7,
+):  # fmt: skip
+    """Components k of the forces against the modes; a loop over k would not become SIMD."""
+    # The strength of the modes: what linear motion has of them is taken off.
+    gx = product(0, k, b0, b1, b2, b3, b4, b5, b6, b7, u0, u1, u2, u3, u4, u5, u6, u7)
+    gy = product(1, k, b0, b1, b2, b3, b4, b5, b6, b7, u0, u1, u2, u3, u4, u5, u6, u7)
+    gz = product(2, k, b0, b1, b2, b3, b4, b5, b6, b7, u0, u1, u2, u3, u4, u5, u6, u7)
+    whole = modes(k, factor, u0, u1, u2, u3, u4, u5, u6, u7)
+    w0 = whole[0] - factor * (hx[0] * gx + hy[0] * gy + hz[0] * gz)
+    w1 = whole[1] - factor * (hx[1] * gx + hy[1] * gy + hz[1] * gz)
+    w2 = whole[2] - factor * (hx[2] * gx + hy[2] * gy + hz[2] * gz)
+    w3 = whole[3] - factor * (hx[3] * gx + hy[3] * gy + hz[3] * gz)
+
+    # The sum of s_i w over the modes less b_i . p is that of g_i w.
+    p = (
+        hx[0] * w0 + hx[1] * w1 + hx[2] * w2 + hx[3] * w3,
+        hy[0] * w0 + hy[1] * w1 + hy[2] * w2 + hy[3] * w3,
+        hz[0] * w0 + hz[1] * w1 + hz[2] * w2 + hz[3] * w3,
+    )
+    f0[k] -= w0 + w1 + w2 - w3 - dot(b0, p)
+    f1[k] -= w0 - w1 - w2 + w3 - dot(b1, p)
+    f2[k] -= w2 - w0 - w1 - w3 - dot(b2, p)
+    f3[k] -= w1 - w0 - w2 + w3 - dot(b3, p)
+    f4[k] -= w2 - w0 - w1 + w3 - dot(b4, p)
+    f5[k] -= w1 - w0 - w2 - w3 - dot(b5, p)
+    f6[k] -= w0 + w1 + w2 + w3 - dot(b6, p)
+    f7[k] -= w0 - w1 - w2 - w3 - dot(b7, p)
 
 
 def slope(a, b, c, ab, bc, ca):
@@ -160,20 +173,13 @@ def slope(a, b, c, ab, bc, ca):
     Its edges lead to a, b and c, a right-handed frame where the cell is a box; ab is the node of
     the face between a and b that lies opposite, and so on.
     """
-    x, y, z = corner_of_face(a, b, ab)
-    x2, y2, z2 = corner_of_face(b, c, bc)
-    x3, y3, z3 = corner_of_face(c, a, ca)
-    return x + x2 + x3, y + y2 + y3, z + z2 + z3
-
-
-def corner_of_face(a, b, ab):
-    """What one face of a node adds to its slope."""
-    px, py, pz = b[0] + ab[0], b[1] + ab[1], b[2] + ab[2]
-    qx, qy, qz = a[0] + ab[0], a[1] + ab[1], a[2] + ab[2]
+    first = cross(total(b, ab), total(a, ab))
+    second = cross(total(c, bc), total(b, bc))
+    third = cross(total(a, ca), total(c, ca))
     return (
-        (py * qz - pz * qy) / 12.0,
-        (pz * qx - px * qz) / 12.0,
-        (px * qy - py * qx) / 12.0,
+        TWELFTH * (first[0] + second[0] + third[0]),
+        TWELFTH * (first[1] + second[1] + third[1]),
+        TWELFTH * (first[2] + second[2] + third[2]),
     )
 
 
@@ -266,12 +272,11 @@ def exact_volume(x0, x1, x2, x3, x4, x5, x6, x7):
     x50 = difference(x5, x0)
     x64 = difference(x6, x4)
     x20 = difference(x2, x0)
-    twelve = (
+    return TWELFTH * (
         dot(total(x61, x70), cross(x63, x20))
         + dot(x70, cross(total(x63, x50), x64))
         + dot(x61, cross(x50, total(x64, x20)))
     )
-    return twelve / 12.0
 
 
 def squared_area(a, b, c, d):
