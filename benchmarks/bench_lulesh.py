@@ -1,6 +1,6 @@
 """LULESH whole, a cycle of the blast: an unchanged mesh, LULESH's own way, and the plan.
 
-    python benchmarks/bench_lulesh.py [CELLS_A_SIDE] [CYCLES]
+    python benchmarks/bench_lulesh.py [CELLS_A_SIDE ...]
 
 Hexahedra in random order, as their author would run them: one loop after the other, in the order of
 the mesh, on one thread; the same in LULESH's own numbering, x fastest. Beside them the plan's order
@@ -21,14 +21,23 @@ from common import mesh_file, report
 from lulesh import Blast, box, scaled
 from meshprep.io import read
 
-CYCLES, SIDE = 10, 45
+SIDES = (45, 90)
+CYCLES = 10
 # Before the first cycle that counts: the blast has left its cell, all loops are compiled.
 FIRST_CYCLES = 30
 PHASES = ("nodal step", "elements", "time step")
 
 
-def main(side: int = SIDE, cycles: int = CYCLES) -> None:
+def main(*sides: int) -> None:
     """Print and save the table."""
+    rows = []
+    for side in sides or SIDES:
+        rows += _rows(side)
+    report("lulesh", rows, cycles=CYCLES)
+
+
+def _rows(side: int) -> list[dict[str, Any]]:
+    """Phases of a cycle, and the loops where the plan has them."""
     unit = read(
         mesh_file("box", nx=side, ny=side, nz=side, type="hexahedron", shuffle=True)
     )
@@ -43,27 +52,27 @@ def main(side: int = SIDE, cycles: int = CYCLES) -> None:
         f"corners, {threads} threads": (lulesh_corners.Corners(mesh), threads),
         f"plan, {threads} threads": (Blast(mesh), threads),
     }
-    seconds = _least_seconds(blasts, cycles)
+    seconds = _least_seconds(blasts)
     _check({name: blast for name, (blast, _) in blasts.items()})
     rows = []
     for part in [*PHASES, "cycle", *blasts["plan"][0].loops]:
         ms = {name: _milliseconds(seconds[name], part) for name in blasts}
-        row: dict[str, Any] = {"part": part}
+        row: dict[str, Any] = {"cells a side": side, "part": part}
         row |= {f"{name}, ms": value for name, value in ms.items()}
         # Of LULESH's way only the phases are timed.
-        if ms["corners"] is not None:
-            for name in blasts:
-                row[f"{name}, times"] = ms["as given"] / ms[name]
+        for name, value in ms.items():
+            if name != "as given" and value is not None:
+                row[f"{name}, times"] = ms["as given"] / value
         rows.append(row)
-    report("lulesh", rows, cells=side**3, cycles=cycles)
+    return rows
 
 
 def _least_seconds(
-    blasts: dict[str, tuple[Blast, int]], cycles: int
+    blasts: dict[str, tuple[Blast, int]],
 ) -> dict[str, dict[str, float]]:
     """The least seconds that a phase or a loop took in a cycle; all take turns."""
     least: dict[str, dict[str, float]] = {name: {} for name in blasts}
-    for cycle in range(FIRST_CYCLES + cycles):
+    for cycle in range(FIRST_CYCLES + CYCLES):
         for name, (blast, threads) in blasts.items():
             numba.set_num_threads(threads)
             took = _seconds_of_cycle(blast)
@@ -111,4 +120,4 @@ def _sorted_energies(blast: Blast) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+    main(*map(int, sys.argv[1:]))

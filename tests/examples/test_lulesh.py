@@ -12,6 +12,8 @@ from kernels import lulesh as kernels
 from lulesh import LENGTH, Blast, box
 from meshprep import Dat, Mesh, MeshprepError, write
 from meshprep.io.generate import generate
+from meshprep_cuda_check.checked import run_checked
+from meshprep_runtime.cuda import program
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 # Cells a side: cycles, and the energy at the origin, as LULESH 2.0 prints them.
@@ -32,6 +34,12 @@ SIGNS = np.array(
 GAUSS = [np.array(point) / np.sqrt(3) for point in product((-1, 1), repeat=3)]
 # Of each side, its nodes in turn, seen from outside against the clock.
 FACES = ((0, 3, 2, 1), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7))
+LOOPS = (
+    *lulesh.STRESS_LOOPS,
+    *lulesh.MOTION_LOOPS,
+    *lulesh.ELEMENT_LOOPS,
+    "time_constraints",
+)
 COMPARED = (
     *("energy", "pressure", "viscosity", "sound", "relative", "rate", "length"),
     *("x", "velocity", "acceleration", "force"),
@@ -367,6 +375,25 @@ def test_kernels_keep_to_their_access():
     for loop in blast.loops.values():
         names = {arg.name for arg in loop.loop.args}
         loop.par_loop.check_access(27, **{name: values[name] for name in names})
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_gpu_takes_the_kernels(name):
+    """The numbers of plain Python, in CUDA's text under g++."""
+    mesh, _, _ = bent((3, 3, 2))
+    blast = InPython(mesh, block_size=8)
+    blast.advance(3)
+    strategy = "hierarchical" if name == "hold_symmetry" else "global-atomics"
+    made = program(getattr(kernels, name), blast.program.plan[name], strategy, threads=64)
+    values = {key: dat.array for key, dat in blast.dats.items()} | blast.globals
+    found = {slot.name: values[slot.name].copy() for slot in made.slots}
+    run_checked(made, **found)
+    blast._run(name)
+    for key, array in found.items():
+        tolerance = 1e-14 * np.abs(values[key]).max()
+        np.testing.assert_allclose(array, values[key], 0, tolerance, err_msg=key)
 
 
 def test_neighbours_share_a_side():
