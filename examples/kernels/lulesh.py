@@ -115,6 +115,7 @@ def resist_hourglass(
     b_i is the slope of the volume by the place x_i of the node, and h the sum of s_i x_i / volume.
     The mode is as strong as w, the sum of g_i u_i, and pushes node i back by g_i w times a factor.
     """
+    # The linear motion, by how the volume answers to each node.
     b0 = slope(x1, x3, x4, x2, x7, x5)
     b1 = slope(x2, x0, x5, x3, x4, x6)
     b2 = slope(x3, x1, x6, x0, x5, x7)
@@ -123,10 +124,14 @@ def resist_hourglass(
     b5 = slope(x4, x6, x1, x7, x2, x0)
     b6 = slope(x5, x7, x2, x4, x3, x1)
     b7 = slope(x6, x4, x3, x5, x0, x2)
+
+    # How much of each mode the shape of the cell has, which linear motion would move along.
     volume = initial[0] * relative[0]
     hx = modes(0, 1.0 / volume, x0, x1, x2, x3, x4, x5, x6, x7)
     hy = modes(1, 1.0 / volume, x0, x1, x2, x3, x4, x5, x6, x7)
     hz = modes(2, 1.0 / volume, x0, x1, x2, x3, x4, x5, x6, x7)
+
+    # Damped as fast as sound crosses the cell.
     factor = HOURGLASS * sound[0] * mass[0] / volume ** (1.0 / 3.0)
     push(0, factor, b0, b1, b2, b3, b4, b5, b6, b7, hx, hy, hz,
          u0, u1, u2, u3, u4, u5, u6, u7, f0, f1, f2, f3, f4, f5, f6, f7)  # fmt: skip
