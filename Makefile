@@ -206,6 +206,7 @@ pictures: env
 	$(BIN)/python examples/picture.py docs/reordered.png
 	$(BIN)/python examples/report_picture.py docs/report.png
 	$(BIN)/python benchmarks/clients/draw_gains.py docs/solvers.png
+	$(BIN)/python examples/shapes.py --folder build/shapes --picture docs/research/shapes.png
 	PATH=$(BIN):$$PATH PYTHONPATH=tests $(BIN)/python .ci/pictures.py
 
 clean:
