@@ -160,15 +160,12 @@ check-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_first.py --cells 20000
 	MESHPREP_GPU=required $(BIN)/python -m pytest -m gpu
 
-# Needs a GPU, so that `make bench` leaves it out.
+# Needs a GPU, so that `make bench` leaves it out. BUDGET= are the seconds of all parts, PARTS= names
+# some of them.
+BUDGET ?= 720
+
 bench-gpu: gpu
-	$(BIN)/python benchmarks/bench_gpu_first.py
-	$(BIN)/python benchmarks/bench_gpu.py
-	$(BIN)/python benchmarks/bench_gpu_loops.py
-	$(BIN)/python benchmarks/bench_gpu_batches.py
-	$(BIN)/python benchmarks/bench_gpu_airfoil.py
-	$(BIN)/python benchmarks/bench_gpu_stores.py
-	$(BIN)/python benchmarks/bench_gpu_spmv.py
+	$(BIN)/python benchmarks/bench_gpu_all.py --budget $(BUDGET) $(if $(PARTS),--only $(PARTS))
 
 BENCHES := start busy io topology order order_solvers target colour pipeline partition meshlets small_blocks graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fortran miniaero fem forms chains mpi fields launch tune model registers threads report spmv stores search rank_products rank_sweeps numpy jax
 
