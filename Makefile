@@ -35,7 +35,7 @@ help:
 	@echo "make lint     ruff, ruff format, mypy"
 	@echo "make docs     the pages in docs/ and the API as a site in build/site"
 	@echo "make bench    every benchmark: tables here, JSON in benchmarks/results/"
-	@echo "make check-gpu, make bench-gpu    the same on a GPU (GPU=gpu12 for CUDA 12)"
+	@echo "make check-gpu, make bench-gpu BUDGET=720    the same on a GPU (GPU=gpu12 for CUDA 12)"
 	@echo "make pictures the pictures in docs/"
 
 env: $(STAMP)

@@ -228,6 +228,22 @@ def test_unknown_parts_are_refused(every):
         every.main(["--emulate", "--only", "stresses"])
 
 
+@pytest.mark.slow
+def test_machine_code_is_made_beforehand(every, tmp_path, capsys, compiled):
+    """Of all texts of a part, where a run on a GPU looks for it."""
+    import bench_gpu_batches as batches
+
+    every.main(["--prepare", "--only", "batches"])
+    assert "complete" in capsys.readouterr().out.splitlines()[-1]
+    made = list((tmp_path / "cache" / "cubins").glob("*.cubin"))
+    texts = {
+        program.cuda
+        for degree in (1, 2)
+        for _, _, program in batches.programs(50, batches.reference(degree))
+    }
+    assert len(made) == len(texts)
+
+
 @pytest.mark.long
 def test_every_part_under_gxx(every, monkeypatch, tmp_path, capsys):
     """Each part runs whole on tiny meshes, its sums are right, and no time is shown."""
@@ -238,7 +254,7 @@ def test_every_part_under_gxx(every, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(bench_gpu, "BUILD", tmp_path / "plans")
     monkeypatch.setattr(bench_gpu_loops, "BUILD", tmp_path / "loops")
     monkeypatch.setattr(gpu_timing, "SAMPLE_SECONDS", 0)
-    every.main(["--emulate", "--budget", "100000"])
+    every.main(["--emulate"])
     out = capsys.readouterr().out
     rows = [line.split() for line in out.split("\n\n")[-1].splitlines()[1:]]
     names = ["stress", "loops", "forms", "stores", "batches", "ranks", "first", "kernels"]
