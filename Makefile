@@ -35,7 +35,8 @@ help:
 	@echo "make lint     ruff, ruff format, mypy"
 	@echo "make docs     the pages in docs/ and the API as a site in build/site"
 	@echo "make bench    every benchmark: tables here, JSON in benchmarks/results/"
-	@echo "make check-gpu, make bench-gpu BUDGET=720    the same on a GPU (GPU=gpu12 for CUDA 12)"
+	@echo "make check-gpu, make bench-gpu BUDGET=720    the same on a GPU (GPU=gpu12 for CUDA 12);"
+	@echo "              make prepare-gpu compiles for it beforehand, without one"
 	@echo "make pictures the pictures in docs/"
 
 env: $(STAMP)
@@ -150,7 +151,7 @@ format: env
 # GPU = gpu12 for drivers of CUDA 12.
 GPU ?= gpu
 
-.PHONY: gpu check-gpu bench-gpu
+.PHONY: gpu check-gpu bench-gpu prepare-gpu
 
 gpu: env
 	$(PIP) -e './runtime[$(GPU)]' -e '.[dev]'
@@ -161,8 +162,16 @@ check-gpu: gpu
 	MESHPREP_GPU=required $(BIN)/python -m pytest -m gpu
 
 # Needs a GPU, so that `make bench` leaves it out. BUDGET= are the seconds of all parts, PARTS= names
-# some of them.
+# some of them. What is compiled beforehand, for a GPU of ARCH= and for a family of processors, lies
+# in build/bench-gpu/cache.
 BUDGET ?= 720
+ARCH   ?= sm_90
+
+bench-gpu prepare-gpu: export NUMBA_CPU_NAME = $(FAMILY)
+bench-gpu prepare-gpu: export NUMBA_CPU_FEATURES =
+
+prepare-gpu: env
+	$(BIN)/python benchmarks/bench_gpu_all.py --prepare --arch $(ARCH) $(if $(PARTS),--only $(PARTS))
 
 bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_all.py --budget $(BUDGET) $(if $(PARTS),--only $(PARTS))

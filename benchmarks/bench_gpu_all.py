@@ -10,7 +10,8 @@ ran, what was cut and what was left out; the exit status is 1 where a part faile
 
 ``--prepare`` runs the parts under g++ on tiny meshes and compiles their texts, which do not depend
 on the mesh, into ``build/bench-gpu/cache``: take that folder along, and a run compiles nothing, if
-it has the same compilers.
+it has the same compilers. ``make prepare-gpu`` compiles meshprep's own kernels for a family of
+processors, too, as ``make bench-gpu`` wants them.
 """
 
 import argparse
@@ -70,33 +71,31 @@ class PreparingDevice(EmulatedDevice):
         return super().load(program)
 
 
-def parts_of(device: Device, arch: str) -> list[Part]:
-    """The parts, the most worthy first, with their seconds of a whole run."""
-    # Under g++ a few elements, and nothing that needs CuPy itself.
-    emulated = isinstance(device, EmulatedDevice)
+def parts_of(device: Device, arch: str, small: bool) -> list[Part]:
+    """The parts, the most worthy first, with their seconds of a whole run.
+
+    ``small`` ones have a few elements, so that g++ runs them in minutes.
+    """
 
     def part(name: str, seconds: float, tables: Any, *sizes: Any) -> Part:
         return Part(name, seconds, lambda allotted: tables(device, *sizes))
 
     parts = [
-        part("stress", 160, bench_gpu_stress.tables, 6 if emulated else 128, arch),
-        part("loops", 150, bench_gpu_loops.tables, 200 if emulated else 500_000),
-        part("forms", 50, bench_gpu_forms.tables, 100 if emulated else 1_000_000, arch),
-        part("stores", 80, bench_gpu_stores.tables, 0.0005 if emulated else 1.0),
-        part("batches", 40, bench_gpu_batches.tables, 50 if emulated else 2_000_000, arch),
-        part(
-            *("ranks", 50, bench_gpu_ranks.tables),
-            *((300, 1) if emulated else (720_000, 50)),
-        ),
-        part("first", 50, bench_gpu_first.tables, 150 if emulated else 720_000),
+        part("stress", 160, bench_gpu_stress.tables, 6 if small else 128, arch),
+        part("loops", 150, bench_gpu_loops.tables, 200 if small else 500_000),
+        part("forms", 50, bench_gpu_forms.tables, 100 if small else 1_000_000, arch),
+        part("stores", 80, bench_gpu_stores.tables, 0.0005 if small else 1.0),
+        part("batches", 40, bench_gpu_batches.tables, 50 if small else 2_000_000, arch),
+        part("ranks", 50, bench_gpu_ranks.tables, *((300, 1) if small else (720_000, 50))),
+        part("first", 50, bench_gpu_first.tables, 150 if small else 720_000),
     ]
-    if not emulated:
+    # These need CuPy itself, and what it calls.
+    if not isinstance(device, EmulatedDevice):
         parts += [
             part("airfoil", 30, bench_gpu_airfoil.tables, 720_000, 1000),
             part("spmv", 30, bench_gpu_spmv.tables, 1.0),
         ]
-    scale = 0.0003 if emulated else 0.2
-    kernels = partial(bench_gpu.tables, device, scale)
+    kernels = partial(bench_gpu.tables, device, 0.0003 if small else 0.2)
     return [*parts, Part("kernels", 80, kernels)]
 
 
@@ -172,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     budget = given.budget or (BUDGET if on_gpu else math.inf)
     clock = Clock(budget)
     arch = device.arch if on_gpu or given.prepare else ""
-    parts = chosen_parts(parts_of(device, arch), given.only)
+    parts = chosen_parts(parts_of(device, arch, small=not on_gpu), given.only)
 
     def keep(part: Part, tables: Tables, state: str) -> None:
         if on_gpu:

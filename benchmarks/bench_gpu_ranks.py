@@ -67,7 +67,7 @@ def _rank(parts: Path, comm: Any, device: Device, iterations: int) -> Row:
         flow.reset()
         start = time.perf_counter()
         (*_, rms) = steps
-        device.synchronize()
+        device.wait(device.stream())
         seconds = time.perf_counter() - start
         edges = flow.loops["res_calc"].times
         return {

@@ -1,6 +1,9 @@
 """Parts of a benchmark by one clock: here the clock moves when a row says so."""
 
 import json
+import sys
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -203,7 +206,7 @@ def test_files_summary_and_exit_status(every, schedule, monkeypatch, tmp_path, c
         part_of(schedule, hand, "good", 10, [1, 1]),
         part_of(schedule, hand, "bad", 10, [1, 1], wrong_at=1),
     ]
-    monkeypatch.setattr(every, "parts_of", lambda device, arch: parts)
+    monkeypatch.setattr(every, "parts_of", lambda device, arch, small: parts)
     monkeypatch.setattr(every, "device_or_exit", lambda emulate: FakeGpu())
     monkeypatch.setattr(every, "about_gpu", lambda device: {"device": device.name})
     with pytest.raises(SystemExit) as ended:
@@ -226,6 +229,56 @@ def test_files_summary_and_exit_status(every, schedule, monkeypatch, tmp_path, c
 def test_unknown_parts_are_refused(every):
     with pytest.raises(SystemExit, match="part 'stresses' is unknown: choose of stress, "):
         every.main(["--emulate", "--only", "stresses"])
+
+
+RUNTIME = Path(__file__).parents[1] / "runtime"
+# Parts of which the stand-in of CuPy runs the first rows.
+ON_CUPY = ["stress", "loops", "forms", "stores", "batches", "ranks", "first"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ON_CUPY)
+def test_parts_as_on_a_gpu(every, monkeypatch, tmp_path, capsys, name):
+    """The first rows of each part, by CuPy's calls: what g++ alone takes may not be there."""
+    monkeypatch.syspath_prepend(str(RUNTIME))
+    import bench_gpu
+    import bench_gpu_loops
+    import gpu_timing
+    from fake_cupy import FakeCupy
+
+    from meshprep_runtime.cuda import device, gpu
+
+    cupy = FakeCupy()
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(device, "_known", {})
+    monkeypatch.setattr(gpu, "compiled", cupy.compiled)
+    monkeypatch.setattr(gpu_timing, "compiled", cupy.compiled)
+    monkeypatch.setattr(gpu_timing, "SAMPLE_SECONDS", 0)
+    monkeypatch.setattr(bench_gpu_loops, "BUILD", tmp_path / "loops")
+    for module in list(sys.modules.values()):
+        if getattr(module, "COPY_BYTES", None) == bench_gpu.COPY_BYTES:
+            monkeypatch.setattr(module, "COPY_BYTES", 2**16)
+    whole = every.parts_of
+
+    def small_parts(there, arch, small):
+        """Tiny, and of each table the first three rows."""
+        for part in whole(there, arch, small=True):
+            if part.name in ON_CUPY:
+                yield replace(
+                    part,
+                    tables=lambda seconds, of=part.tables: (
+                        (table, islice(rows, 3)) for table, rows in of(seconds)
+                    ),
+                )
+
+    monkeypatch.setattr(
+        every, "parts_of", lambda *given, small: list(small_parts(*given, small))
+    )
+    every.main(["--only", name])
+    found = json.loads((tmp_path / f"gpu-{name}-fake-gpu.json").read_text())
+    assert found["state"] == "complete"
+    assert found["gpu"]["device"] == "Fake GPU"
+    assert found["rows"]
 
 
 @pytest.mark.slow
