@@ -35,7 +35,8 @@ help:
 	@echo "make lint     ruff, ruff format, mypy"
 	@echo "make docs     the pages in docs/ and the API as a site in build/site"
 	@echo "make bench    every benchmark: tables here, JSON in benchmarks/results/"
-	@echo "make check-gpu, make bench-gpu    the same on a GPU (GPU=gpu12 for CUDA 12)"
+	@echo "make check-gpu, make bench-gpu BUDGET=720    the same on a GPU (GPU=gpu12 for CUDA 12);"
+	@echo "              make prepare-gpu compiles for it beforehand, without one"
 	@echo "make pictures the pictures in docs/"
 
 env: $(STAMP)
@@ -150,7 +151,7 @@ format: env
 # GPU = gpu12 for drivers of CUDA 12.
 GPU ?= gpu
 
-.PHONY: gpu check-gpu bench-gpu
+.PHONY: gpu check-gpu bench-gpu prepare-gpu
 
 gpu: env
 	$(PIP) -e './runtime[$(GPU)]' -e '.[dev]'
@@ -160,15 +161,20 @@ check-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_first.py --cells 20000
 	MESHPREP_GPU=required $(BIN)/python -m pytest -m gpu
 
-# Needs a GPU, so that `make bench` leaves it out.
+# Needs a GPU, so that `make bench` leaves it out. BUDGET= are the seconds of all parts, PARTS= names
+# some of them. What is compiled beforehand, for a GPU of ARCH= and for a family of processors, lies
+# in build/bench-gpu/cache.
+BUDGET ?= 720
+ARCH   ?= sm_90
+
+bench-gpu prepare-gpu: export NUMBA_CPU_NAME = $(FAMILY)
+bench-gpu prepare-gpu: export NUMBA_CPU_FEATURES =
+
+prepare-gpu: env
+	$(BIN)/python benchmarks/bench_gpu_all.py --prepare --arch $(ARCH) $(if $(PARTS),--only $(PARTS))
+
 bench-gpu: gpu
-	$(BIN)/python benchmarks/bench_gpu_first.py
-	$(BIN)/python benchmarks/bench_gpu.py
-	$(BIN)/python benchmarks/bench_gpu_loops.py
-	$(BIN)/python benchmarks/bench_gpu_batches.py
-	$(BIN)/python benchmarks/bench_gpu_airfoil.py
-	$(BIN)/python benchmarks/bench_gpu_stores.py
-	$(BIN)/python benchmarks/bench_gpu_spmv.py
+	$(BIN)/python benchmarks/bench_gpu_all.py --budget $(BUDGET) $(if $(PARTS),--only $(PARTS))
 
 BENCHES := start busy io topology order order_solvers target colour pipeline partition meshlets small_blocks graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fortran miniaero lulesh fem forms chains mpi fields launch tune model registers threads report spmv stores search rank_products rank_sweeps numpy jax
 
@@ -206,6 +212,7 @@ pictures: env
 	$(BIN)/python examples/picture.py docs/reordered.png
 	$(BIN)/python examples/report_picture.py docs/report.png
 	$(BIN)/python benchmarks/clients/draw_gains.py docs/solvers.png
+	$(BIN)/python examples/shapes.py --folder build/shapes --picture docs/research/shapes.png
 	PATH=$(BIN):$$PATH PYTHONPATH=tests $(BIN)/python .ci/pictures.py
 
 clean:

@@ -266,11 +266,10 @@ def copy_bandwidth(device: Device, nbytes: int = COPY_BYTES) -> float:
 
 def run(
     device: Device, scale: float, minutes: float, chosen: str, emulated: bool
-) -> list[Any]:
+) -> Iterator[dict[str, Any]]:
     """The rows of all kernels; when time is up, those that matter least are left out."""
     end = time.monotonic() + 60 * minutes
     copy = copy_bandwidth(device, 2**16 if emulated else COPY_BYTES)
-    rows: list[Any] = []
     left: list[str] = []
     cases = [case for case in CASES if chosen in case.loop]
     for i, case in enumerate(cases):
@@ -282,12 +281,19 @@ def run(
             if time.monotonic() > until:
                 left.append(f"{case.loop}: {len(asked) - j} of {len(asked)}")
                 break
-            rows.append(bench.row(way))
+            yield bench.row(way)
     if left:
         print(
             f"left out, for {minutes:g} minutes were up: {'; '.join(left)}", file=sys.stderr
         )
-    return rows
+
+
+def tables(
+    device: Device, scale: float, seconds: float
+) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
+    """The table, whose rows are made when they are asked for, in so many seconds."""
+    emulated = isinstance(device, EmulatedDevice)
+    yield "rows", run(device, scale, seconds / 60, "", emulated)
 
 
 def verdicts(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -356,7 +362,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Not counted: it can be done beforehand, without a GPU.
         prepare_all(given.scale, device.arch, given.loop)
     with use(device):
-        rows = run(device, given.scale, given.minutes, given.loop, given.emulate)
+        rows = list(run(device, given.scale, given.minutes, given.loop, given.emulate))
     words = verdicts(rows)
     if given.emulate:
         # Times of g++ say nothing.

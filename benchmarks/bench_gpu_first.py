@@ -111,6 +111,12 @@ def order_rows(device: Device, cells: int) -> Iterator[dict[str, Any]]:
             }
 
 
+def tables(device: Device, cells: int) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
+    """Both tables, whose rows are made when they are asked for."""
+    yield "rates", rate_rows(device, 2 * cells)
+    yield "rows", order_rows(device, cells)
+
+
 def ways(plan: LoopPlan) -> list[tuple[str, str]]:
     """Strategies and commits, atomics first."""
     blocks = [(s, c) for s in STRATEGIES if STRATEGIES[s].blocks for c in COMMITS]
@@ -143,15 +149,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     device = device_or_exit(given.emulate)
     with use(device):
-        rates = list(rate_rows(device, 2 * given.cells))
-        orders = list(order_rows(device, given.cells))
+        found = {name: list(rows) for name, rows in tables(device, given.cells)}
     if given.emulate:
         # Times of g++ say nothing.
-        table([row | {"us": None, "a ns": None} for row in rates])
-        table([row | {"us": None} for row in orders])
+        table([row | {"us": None, "a ns": None} for row in found["rates"]])
+        table([row | {"us": None} for row in found["rows"]])
         return
-    table(rates)
-    report_gpu("-first", device, orders, rates=rates)
+    table(found["rates"])
+    report_gpu("-first", device, **found)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,16 @@
-"""What a GPU makes of light loops, of sums in a fixed order, and of fewer registers.
+"""What a GPU makes of light loops, and of sums in a fixed order.
 
     python benchmarks/bench_gpu_loops.py [--size N] [--only NAME]
     python benchmarks/bench_gpu_loops.py --prepare [--arch sm_90]
-    python benchmarks/bench_gpu_loops.py --emulate --size 300 [--arch sm_90]
+    python benchmarks/bench_gpu_loops.py --emulate --size 300
 
 The second makes plans and machine code beforehand, without a GPU. The third runs under g++ and
-shows no times; with ``--arch`` it compiles for a GPU and shows the registers of the third table.
+shows no times.
 
-Three tables. The loops of `make bench-loops`: plain atomics beside blocks that commit by colours
+Two tables. The loops of `make bench-loops`: plain atomics beside blocks that commit by colours
 and by atomics. Sums at the points of a mesh: a loop in a fixed order beside ``index_add_`` of
 PyTorch and ``at[].add`` of JAX, where these are installed, on the plan's numbers and on those of
-the mesh. LULESH's integrate_stress with 80 registers and with two elements a thread. Every sum is
-compared with that of a CPU, and launches are replayed as a graph.
+the mesh. Every sum is compared with that of a CPU, and launches are replayed as a graph.
 """
 
 import argparse
@@ -24,30 +23,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_gpu import plan_file
 from bench_loops import CASES, Case, inc, mesh_of_case, read, values_for
 from common import table
-from gpu_cases import CASES as PAPER
-from gpu_cases import input_maps, values_of
-from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu, taken
+from gpu_cases import input_maps
+from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu
 
 from meshprep import Options, prepare
 from meshprep_runtime import LoopPlan, ParLoop, Plan
-from meshprep_runtime.cuda import COMMITS, CudaProgram, program
-from meshprep_runtime.cuda.arrays import DeviceBinder
+from meshprep_runtime.cuda import COMMITS, program
 from meshprep_runtime.cuda.build import compiled
 from meshprep_runtime.cuda.device import Device, use
-from meshprep_runtime.cuda.executor import Launcher
-from meshprep_runtime.cuda.occupancy import by_registers
 
 BUILD = Path(__file__).parent.parent / "build" / "bench-gpu-loops"
 SAMPLES = 7
 # What "auto" may take for loops that add.
 AUTO = ("hierarchical", "hierarchical-inc")
-# What integrate_stress takes by itself, and is given.
-USUAL, REGISTERS = 94, 80
 TOLERANCE = {"f4": 1e-4, "f8": 1e-11, "i4": 0.0}
-STAGED = ("hierarchical", "staged-gather")
+Row = dict[str, Any]
 
 
 def plan_of(name: str, size: int) -> Plan:
@@ -250,76 +242,12 @@ def jax_sums(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Bounded(CudaProgram):
-    """A program that the compiler gives so few registers that ``resident`` blocks fit."""
-
-    resident: int = 1
-
-    @property
-    def cuda(self) -> str:
-        """The text, which has the last word on the blocks of a multiprocessor."""
-        return f"#undef MP_RESIDENT\n#define MP_RESIDENT {self.resident}\n{super().cuda}"
-
-
-def register_rows(device: Device, scale: float, arch: str) -> Iterator[dict[str, Any]]:
-    """integrate_stress: one and two elements a thread, registers as compiled and at most 80."""
-    case = next(c for c in PAPER if c.loop == "integrate_stress")
-    full = plan_file(case, "ours", scale)
-    plan = full[case.loop]
-    host = {
-        name: full.ordering[_rows(plan, name)].apply(values)
-        for name, values in values_of(plan).items()
-    }
-    wanted = {name: values.copy() for name, values in host.items()}
-    ParLoop(case.kernel, plan, strategy="sequential")(**wanted)
-    for strategy in STAGED:
-        for name, variant in plan.variants.items():
-            for elements in (1, 2):
-                threads = max(32, variant.block_size // elements // 32 * 32)
-                ways: dict[str, Any] = {
-                    "variant": name,
-                    "commit": "atomics",
-                    "threads": threads,
-                }
-                made = program(case.kernel, plan, strategy, **ways)
-                # Where the registers that are saved make room for a block more.
-                gains = by_registers(REGISTERS, threads) > by_registers(USUAL, threads)
-                for bounded in (False, True)[: 1 + gains]:
-                    yield {
-                        "strategy": strategy,
-                        "block size": variant.block_size,
-                        "threads": made.threads,
-                        **_bounded_row(device, plan, made, host, wanted, arch, bounded),
-                    }
-
-
-def _rows(plan: LoopPlan, name: str) -> str:
-    arg = next(a for a in plan.loop.args if a.name == name)
-    return plan.loop.over if arg.map is None else plan.maps[arg.map].to_set
-
-
-def _bounded_row(
-    device: Device,
-    plan: LoopPlan,
-    made: CudaProgram,
-    host: dict[str, Any],
-    wanted: dict[str, Any],
-    arch: str,
-    bounded: bool,
-) -> dict[str, Any]:
-    if bounded:
-        made = Bounded(**vars(made), resident=by_registers(REGISTERS, made.threads))
-    launcher = Launcher(made, device, graph=True)
-    arrays = {name: device.array(values) for name, values in host.items()}
-    given = DeviceBinder(made.loop, made.slots)(arrays, device)
-    launcher(given)
-    check_arrays(plan, arrays, wanted, f"integrate_stress, bounded {bounded}")
-    return {
-        "registers at most": REGISTERS if bounded else None,
-        **taken(made, arch),
-        "us": 1e6 * seconds_of(device, partial(launcher, given)),
-    }
+def tables(
+    device: Device, size: int, only: str = ""
+) -> Iterator[tuple[str, Iterator[Row]]]:
+    """Both tables, whose rows are made when they are asked for."""
+    yield "rows", loop_rows(device, size, only)
+    yield "sums", sum_rows(device, size)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -331,31 +259,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--prepare", action="store_true", help="plans and machine code only"
     )
-    parser.add_argument(
-        "--arch", default="", help="compile for it, with --emulate or --prepare"
-    )
+    parser.add_argument("--arch", default="sm_90", help="of the GPU to prepare for")
     given = parser.parse_args(arguments)
     # Machine code lies beside the plans, so that both can be taken to the GPU together.
     os.environ.setdefault("MESHPREP_CACHE_DIR", str(BUILD / "cache"))
     if given.prepare:
-        prepare_all(given.size, given.arch or "sm_90")
+        prepare_all(given.size, given.arch)
         return
     device = device_or_exit(given.emulate)
     with use(device):
-        loops = list(loop_rows(device, given.size, given.only))
-        sums = list(sum_rows(device, given.size))
-        arch = given.arch if given.emulate else device.arch
-        registers = list(register_rows(device, given.size / 4_913_000, arch))
+        made = tables(device, given.size, given.only)
+        found = {name: list(rows) for name, rows in made}
     if given.emulate:
         # Times of g++ say nothing.
-        for rows in (loops, sums, registers):
+        for rows in found.values():
             table(
                 [row | dict.fromkeys(row.keys() & {"us", "atomics / it"}) for row in rows]
             )
         return
-    table(sums)
-    table(registers)
-    report_gpu("-loops", device, loops, sums=sums, registers=registers)
+    table(found["sums"])
+    report_gpu("-loops", device, **found)
 
 
 if __name__ == "__main__":

@@ -29,9 +29,15 @@ from meshprep_runtime.matrix.cuda_text import CsrThreads
 def main(scale: float = 1.0) -> None:
     """Print and save the table."""
     device = device_or_exit()
+    found = {name: list(rows) for name, rows in tables(device, scale)}
+    report_gpu("-spmv", device, **found)
+
+
+def tables(device: Device, scale: float) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
+    """The table, whose rows are made when they are asked for."""
     copy = copy_bandwidth(device)
-    rows = [_row(device, copy, name, made) for name, made in matrices(scale).items()]
-    report_gpu("-spmv", device, rows)
+    made = matrices(scale)
+    yield "rows", (_row(device, copy, name, one) for name, one in made.items())
 
 
 def _row(device: Device, copy: float, name: str, made: sparse.csr_array) -> dict[str, Any]:

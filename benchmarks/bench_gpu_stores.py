@@ -1,6 +1,6 @@
 """Products on a GPU in every store of a matrix, and the threads that a product finds by itself.
 
-    python benchmarks/bench_gpu_stores.py [--scale S] [--seconds S]
+    python benchmarks/bench_gpu_stores.py [--scale S]
     python benchmarks/bench_gpu_stores.py --emulate --scale 0.001    under g++, and no times
 
 The first table has quads of degree 1 to 4 with the same number of dofs: compressed rows, ELLPACK,
@@ -8,13 +8,12 @@ lazy ELLPACK, where nothing is added up, and the matrices of the elements, whole
 are replayed as a graph.
 
 The second table has the matrices of ``bench_spmv.py``: what the fixed rule takes, what the first
-calls of a product find, in how many trials, and the best of 1 to 32 threads a row. Rows of both
-tables begin while ``--seconds`` (240) are not over. Every product is compared with scipy's.
+calls of a product find, in how many trials, and the best of 1 to 32 threads a row. Every product is
+compared with scipy's.
 """
 
 import argparse
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -46,31 +45,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print and save the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--seconds", type=float, default=240.0)
     parser.add_argument("--emulate", action="store_true", help="under g++, without times")
     given = parser.parse_args(arguments)
     device = device_or_exit(given.emulate)
-    end = time.perf_counter() + given.seconds
-    side = round(500 * given.scale**0.5)
-    # Rows begin while there is time.
     with use(device):
-        stores = [
-            store_row(device, degree, side)
-            for degree in DEGREES
-            if time.perf_counter() < end
-        ]
-        searches = [
-            search_row(device, name, made)
-            for name, made in matrices(given.scale).items()
-            if time.perf_counter() < end
-        ]
+        found = {name: list(rows) for name, rows in tables(device, given.scale)}
     if given.emulate:
         # Times of g++ say nothing.
-        table([without_times(row) for row in stores])
-        table([without_times(row) for row in searches])
+        for rows in found.values():
+            table([without_times(row) for row in rows])
         return
-    table(searches)
-    report_gpu("-stores", device, stores, searches=searches)
+    table(found["searches"])
+    report_gpu("-stores", device, **found)
+
+
+def tables(device: Device, scale: float) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
+    """Both tables, whose rows are made when they are asked for."""
+    side = round(500 * scale**0.5)
+    yield "rows", (store_row(device, degree, side) for degree in DEGREES)
+    made = matrices(scale)
+    yield "searches", (search_row(device, name, one) for name, one in made.items())
 
 
 def without_times(row: dict[str, Any]) -> dict[str, Any]:

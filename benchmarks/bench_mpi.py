@@ -36,7 +36,7 @@ def main(
     mesh = mesh_file("airfoil", cells=cells)
     with tempfile.TemporaryDirectory() as folder:
         parts = Path(folder) / "airfoil.parts.h5"
-        _split(mesh, parts, ranks)
+        split(mesh, parts, ranks)
         words = (__file__, WORKER, parts, iterations)
         found = {k: json.loads(run_on_ranks(k, *words)[2]) for k in ranks}
         delayed = _delayed(parts)
@@ -64,14 +64,21 @@ def main(
     table(delayed)
 
 
-def _split(mesh: Path, parts: Path, ranks: tuple[int, ...]) -> None:
+def split(
+    mesh: Path,
+    parts: Path,
+    ranks: tuple[int, ...],
+    block_size: int = 4096,
+    target: str = "cpu",
+) -> None:
+    """Parts of a mesh for each number of ranks, with the loops of Airfoil."""
     from meshprep.distribute.job.run import SplitJob, run
     from meshprep.distribute.job.split import SplitOptions
     from meshprep.loops.options import Options
     from meshprep.loops.requests import read_requests
 
     requests = read_requests(EXAMPLES / "kernels" / "airfoil.toml")
-    options = Options(block_size=4096, target="cpu")
+    options = Options(block_size=block_size, target=target)
     run(SplitJob(mesh, parts, ranks, requests, SplitOptions(), options))
 
 

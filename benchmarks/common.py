@@ -139,11 +139,19 @@ def report(name: str, rows: Sequence[dict[str, Any]], **more: Any) -> None:
     ``more`` goes into the file as it is.
     """
     table(rows)
+    print(f"-> benchmarks/results/{save(name, rows, **more).name}")
+
+
+def save(name: str, rows: Sequence[dict[str, Any]], **more: Any) -> Path:
+    """Write the rows to ``results/NAME.json``; see :func:`report`."""
     RESULTS.mkdir(exist_ok=True)
     content = {"benchmark": name, "machine": machine(), **more, "rows": list(rows)}
     path = RESULTS / f"{name}.json"
-    path.write_text(as_json(content))
-    print(f"-> benchmarks/results/{path.name}")
+    # A run that is ended meanwhile leaves the file as it was.
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(as_json(content))
+    os.replace(unfinished, path)
+    return path
 
 
 def as_json(content: dict[str, Any]) -> str:

@@ -66,8 +66,12 @@ def report_gpu(
     name: str, device: Device, rows: Sequence[dict[str, Any]], **more: Any
 ) -> None:
     """Print and save a table of this device; see :func:`common.report`."""
-    there = device.name.lower().replace(" ", "-")
-    report(f"gpu{name}-{there}", rows, gpu=about_gpu(device), **more)
+    report(file_name(name, device), rows, gpu=about_gpu(device), **more)
+
+
+def file_name(name: str, device: Device) -> str:
+    """The name of the file of a benchmark's results on a device."""
+    return f"gpu{name}-{device.name.lower().replace(' ', '-')}"
 
 
 def about_gpu(device: Device) -> dict[str, Any]:

@@ -69,15 +69,25 @@ class Airfoil:
 
     @classmethod
     def on_ranks(
-        cls, plan: DistributedPlan, strategy: str = "auto", **options: Any
+        cls,
+        plan: DistributedPlan,
+        strategy: str = "auto",
+        device: Device | None = None,
+        **options: Any,
     ) -> "Airfoil":
-        """This rank's part of the flow, from its part alone; ``options`` are a Program's."""
+        """This rank's part of the flow, from its part alone; ``options`` are a Program's.
+
+        With a device the arrays of this rank lie there.
+        """
         cells, nodes, edges = map(plan.set_part, ("cells", "nodes", "boundary_edges"))
         x = rounded(plan.coordinates["nodes"])[: nodes.owned]
         groups = plan.tags["boundary_edges"]["physical"][: edges.owned]
         flow = cls.__new__(cls)
         values = start(cells.owned, x, groups)
         flow._set_up(Program(plan, **options), values, strategy, False)
+        if device is not None:
+            for dat in flow.program_dats.values():
+                dat.array = device.array(dat.array)
         return flow
 
     def _set_up(

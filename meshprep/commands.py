@@ -388,6 +388,7 @@ def report(
     loop: str | None = None,
     given: Mapping[str, tuple[float, float]] | None = None,
     measure: bool = False,
+    kernels: Sequence[Any] = (),
     overwrite: bool = False,
     progress: Progress = _tell_nobody,
 ) -> "Comparison":
@@ -407,6 +408,8 @@ def report(
         By loop: milliseconds of a call, before and after, that were measured elsewhere.
     measure : bool
         Times calls of the loops on this machine.
+    kernels : sequence of callable
+        Kernels of loops, named as these, whose registers limit the occupancy on a GPU.
     overwrite : bool
         Replaces files that exist.
     progress : callable
@@ -441,7 +444,7 @@ def report(
         overwrite=overwrite,
     )
     files.check(at_hand=len(named))
-    comparison = compare(plans, given, measure=measure)
+    comparison = compare(plans, given, measure=measure, kernels=kernels)
     write_files(comparison, files, progress, meshes=named)
     return comparison
 

@@ -15,7 +15,7 @@ from meshprep_runtime.kernel.analysis import name_of
 from meshprep_runtime.loop import ParLoop
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.checks.verify import refuse_wrong
-from meshprep_runtime.plan.tuned import CPU, Trial, Tuned
+from meshprep_runtime.plan.tuned import CPU, DeviceProgram, Trial, Tuned
 from meshprep_runtime.tuning.lookup import with_entry
 from meshprep_runtime.tuning.machines import Backend, this_cpu, this_gpu
 from meshprep_runtime.tuning.tune import SearchArguments, TuningSearch, synthetic, tune
@@ -106,11 +106,19 @@ def tune_plan(
     fits = None
     registers = None
     if backend.arch:
-        made = program_of_trial(kernel, widened, tuned.best)
+        chosen_program = program_of_trial(kernel, widened, tuned.best)
         with suppress(MeshprepError):
-            registers = compiled(made, backend.arch).registers
-        fits = occupancy(backend.arch, made.threads, made.shared_bytes, registers)
-        tuned = replace(tuned, occupancy=round(fits.share, 4))
+            registers = compiled(chosen_program, backend.arch).registers
+        fits = occupancy(
+            backend.arch, chosen_program.threads, chosen_program.shared_bytes, registers
+        )
+        on_device = DeviceProgram(
+            arch=backend.arch,
+            threads=chosen_program.threads,
+            shared_bytes=chosen_program.shared_bytes,
+            registers=registers,
+        )
+        tuned = replace(tuned, occupancy=round(fits.share, 4), program=on_device)
     before = None
     if backend.machine.kind == CPU and not loop_plan.loop.matrices:
         before = _time_input_order(

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from meshprep_runtime.cuda.occupancy import USUAL_ARCH
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.metrics import OrderFigures, OrderMetrics, TriedOrder
@@ -28,6 +30,7 @@ from .columns import (
 )
 from .describe import check_printable
 from .matrices import matrix_record, matrix_tables, store_records
+from .occupancy import CARDS, Kernel, kernels_by_loop, occupancy_records, occupancy_tables
 from .table import Table, figure
 from .verdict import HERE, conclusion
 
@@ -51,6 +54,8 @@ class Comparison:
     where: str = HERE
     # The machine that the calls were timed on, in words; empty where none were timed here.
     machine: str = ""
+    # The kernels of loops, by their names: their registers limit the occupancy.
+    kernels: Mapping[str, Kernel] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -105,12 +110,33 @@ class Comparison:
         """One record a figure and column, with ``best`` among the columns of its loop."""
         return list(chain.from_iterable(map(_figure_records, self.by_loop())))
 
+    @cached_property
+    def occupancy(self) -> dict[str, list[dict[str, Any]]]:
+        """By plan: the blocks of loops that a GPU's multiprocessor holds, as JSON values.
+
+        Of one plan on several cards; of several plans on one, so that they can be compared.
+        """
+        archs = tuple(CARDS) if len(self.plans) == 1 else (USUAL_ARCH,)
+        return {
+            name: occupancy_records(plan, self.kernels, archs)
+            for name, plan in zip(self.names, self.plans, strict=True)
+        }
+
+    def occupancy_tables(self) -> list[Table]:
+        """The occupancy of all loops as a table; none where no loop has blocks for GPUs."""
+        return occupancy_tables(self.occupancy)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values: one entry a plan, then figures and verdicts."""
         best = self.best()
         return {
             "plans": list(map(_plan_record, self.names, self.plans)),
             "figures": self.figures(),
+            "occupancy": [
+                {"plan": name, **record}
+                for name, records in self.occupancy.items()
+                for record in records
+            ],
             "verdict": {name: self.conclusion(name) for name in self.names},
             "timed_on": self.machine,
             "verdicts": self.verdicts(),
@@ -121,7 +147,8 @@ class Comparison:
         """Every figure: for each loop a table, with a column or line for each plan."""
         loops = [self.loop_table(group) for group in self.by_loop()]
         matrices = matrix_tables(self.names, self.plans)
-        return [*self.order_tables(), *loops, *matrices, self.seconds_table()]
+        occupancy = self.occupancy_tables()
+        return [*self.order_tables(), *loops, *occupancy, *matrices, self.seconds_table()]
 
     def brief(self) -> list[str | Table]:
         """Verdicts, one table, and what is left out; a dozen lines for one plan."""
@@ -213,6 +240,7 @@ def compare(
     given: Mapping[str, tuple[float, float]] | None = None,
     *,
     measure: bool = False,
+    kernels: Sequence[Kernel] = (),
 ) -> Comparison:
     """Plans side by side, with the one to take.
 
@@ -224,6 +252,9 @@ def compare(
         By loop: milliseconds of a call, before and after, that were measured elsewhere.
     measure : bool
         Take these times here instead: 0.3 s a plan.
+    kernels : sequence of Python functions or DeviceFunction
+        Kernels of loops, named as these: compiled for GPUs, they tell the registers that
+        limit the occupancy, a second each and card.
 
     Returns
     -------
@@ -233,8 +264,8 @@ def compare(
     Raises
     ------
     MeshprepError
-        Where no plan is named, and for times that are not above 0, or of a loop that no
-        plan has.
+        Where no plan is named, for times that are not above 0, or of a loop that no plan
+        has, and for kernels of no loop.
     PlanError
         For a file that is no plan, or a damaged one, or whose figures are not those of a
         plan.
@@ -263,14 +294,16 @@ def compare(
         names = short
     # Take the times that were given, or measure them here.
     times = _given_times(given or {}, loaded)
+    of_loops = kernels_by_loop(kernels, loaded)
     if times:
         return Comparison(
             names=tuple(names),
             plans=tuple(loaded),
             times=dict.fromkeys(names, times),
             where="as measured",
+            kernels=of_loops,
         )
-    comparison = Comparison(tuple(names), tuple(loaded))
+    comparison = Comparison(tuple(names), tuple(loaded), kernels=of_loops)
     if measure:
         return comparison.timed()
     return comparison

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,7 @@ def test_airfoil_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
         bench_gpu_airfoil.main(600, 3)
     # What the CPU's loops give.
     last = "5.24474e-03"
-    assert capsys.readouterr().out.splitlines()[-2:] == [
+    assert capsys.readouterr().out.splitlines()[:2] == [
         f"launches: 3 {last}",
         f"graphs: 3 {last}",
     ]
@@ -141,7 +142,7 @@ def test_what_is_settled_first(bench, capsys, monkeypatch):
 
 @pytest.mark.slow
 def test_what_a_card_has_not_settled(bench, folder, capsys, monkeypatch):
-    """Loops, sums and registers, each compared with the CPU; a wrong sum is found."""
+    """Loops and sums, each compared with the CPU; a wrong sum is found."""
     import bench_gpu_loops as loops
 
     monkeypatch.setattr(loops, "SAMPLES", 1)
@@ -153,11 +154,8 @@ def test_what_a_card_has_not_settled(bench, folder, capsys, monkeypatch):
         ["hierarchical", "colours"],
         ["hierarchical", "atomics"],
     ]
-    heads = [i for i, row in enumerate(rows) if row[0] in ("loop", "sums", "strategy")]
-    assert [rows[i][0] for i in heads] == ["loop", "sums", "strategy"]
-    registers = rows[heads[2] + 1 :]
-    assert {row[0] for row in registers} == set(loops.STAGED)
-    assert {row[3] for row in registers} == {"-", "80"}
+    heads = [i for i, row in enumerate(rows) if row[0] in ("loop", "sums")]
+    assert [rows[i][0] for i in heads] == ["loop", "sums"]
     plan = loops.plan_of("tetrahedra", 200)["loop"]
     n = plan.sizes["nodes"]
     with (
@@ -165,6 +163,99 @@ def test_what_a_card_has_not_settled(bench, folder, capsys, monkeypatch):
         pytest.raises(MeshprepError, match="way: 's' is off by"),
     ):
         loops.check_arrays(plan, {"s": there.array(np.zeros(n))}, {"s": np.ones(n)}, "way")
+
+
+STRESS_TEXTS = [
+    *("components", "faces", "points"),
+    *("hierarchical", "staged-gather", "block-permute"),
+]
+
+
+@pytest.mark.slow
+def test_texts_of_integrate_stress(bench, monkeypatch):
+    """All give the sums of a loop on a CPU; g++ finds no race in the texts by hand."""
+    import bench_gpu_stress as stress
+
+    monkeypatch.setattr(stress, "SAMPLES", 1)
+    monkeypatch.setattr(stress, "SIZES", (64,))
+    with use(EmulatedDevice()) as there:
+        on_grid = stress.Stress(there, 5, 0.0, "")
+        rows = list(on_grid.kernel_rows())
+        plan = on_grid.plan(64)
+        made = stress.components(plan[stress.CASE.loop], 32)
+        on_grid.wanted["force"][3, 1] += 1e-6
+        with pytest.raises(MeshprepError, match=r"components: 'force' is off by "):
+            on_grid.row(plan, made, "components")
+    for threads in (64, 32):
+        texts = [row["text"] for row in rows if row["threads"] == threads]
+        assert [text for text in texts if "registers" not in text] == STRESS_TEXTS
+    assert {row["block size"] for row in rows} == {64}
+
+
+@pytest.mark.slow
+def test_a_text_without_its_barriers_is_a_race(bench, monkeypatch):
+    """What stands for a GPU sees it: so the texts by hand are proved, not only their sums."""
+    import bench_gpu_stress as stress
+
+    with use(EmulatedDevice()) as there:
+        on_grid = stress.Stress(there, 5, 0.0, "")
+        plan = on_grid.plan(64)
+        for text_of in stress.BY_HAND.values():
+            made = text_of(plan[stress.CASE.loop], 64)
+            racing = replace(made, text=made.text.replace("MP_BARRIER();", ""))
+            with pytest.raises(MeshprepError, match=r"race|uninitialised|before it was"):
+                on_grid.row(plan, racing, "racing")
+
+
+@pytest.mark.slow
+def test_shapes_beside_blocks(bench, monkeypatch):
+    """Bricks by hand, ours and METIS's, with the reuse of their plans."""
+    import bench_gpu_stress as stress
+
+    monkeypatch.setattr(stress, "SAMPLES", 1)
+    monkeypatch.setattr(stress, "SIZES", (64,))
+    monkeypatch.setattr(stress, "SHAPES", {"bricks": (4, 4, 4), "lines": (8, 1, 1)})
+    monkeypatch.setattr(stress, "STAGED", ("hierarchical",))
+    with use(EmulatedDevice()) as there:
+        rows = list(stress.Stress(there, 8, 0.0, "").shape_rows())
+    reuse = {row["blocks"]: row["reuse"] for row in rows}
+    assert list(reuse) == ["bricks", "lines", "blocks", "contiguous", "metis"]
+    # By hand: 64 cells of 8 nodes over 5 x 5 x 5 nodes; 8 over 9 x 2 x 2.
+    assert reuse["bricks"] == pytest.approx(512 / 125)
+    assert reuse["lines"] == pytest.approx(64 / 36)
+
+
+@pytest.mark.slow
+def test_forms_of_integration(bench, capsys, monkeypatch):
+    """All forms and layouts give NumPy's matrices, of which one is known by hand."""
+    import bench_gpu_forms as forms
+
+    monkeypatch.setattr(forms, "SAMPLES", 1)
+    monkeypatch.setattr(forms, "taken", lambda made, arch: {"registers": None})
+    forms.main("--emulate", "40")
+    rows = capsys.readouterr().out.splitlines()[1:]
+    assert len(rows) == 4 * 3 * 2
+    unit = np.array([[[0.0, 0], [1, 0], [1, 1], [0, 1]]])
+    # Bilinear functions on the unit square, in an order that both directions share.
+    diagonal = np.diag(forms.matrices(unit, 1).reshape(4, 4))
+    np.testing.assert_allclose(diagonal, 2 / 3)
+    for degree in forms.DEGREES:
+        n = (degree + 1) ** 2
+        rowsums = forms.matrices(unit, degree).reshape(n, n).sum(axis=1)
+        np.testing.assert_allclose(rowsums, 0, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_ranks_that_share_a_gpu(bench, capsys):
+    """One, two and four ranks have the residual of the loops on a CPU."""
+    import bench_gpu_ranks as ranks
+
+    ranks.main("--emulate", "600", "2")
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [row[0] for row in rows] == ["1", "2", "4"]
+    assert {row[-1] for row in rows} == {"5.24474e-03"}
+    # One rank sends nothing.
+    assert [float(row[4]) > 0 for row in rows] == [False, True, True]
 
 
 def test_products_by_every_store(bench, monkeypatch):
@@ -213,7 +304,7 @@ def test_batches_of_element_matrices(bench, capsys, monkeypatch):
 def test_time_that_is_up(bench, capsys):
     """What is left out is named."""
     with use(EmulatedDevice()) as there:
-        assert bench.run(there, SCALE, 0.0, "res_calc", True) == []
+        assert list(bench.run(there, SCALE, 0.0, "res_calc", True)) == []
     # Plans that are not there yet are made first, and told.
     told = capsys.readouterr().err.splitlines()
     assert told[-1] == "left out, for 0 minutes were up: res_calc: 3 of 3"

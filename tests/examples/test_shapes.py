@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.image import imread
 
 import meshprep
 import other_partitioners
@@ -25,11 +27,17 @@ def test_a_brick_is_a_box_of_cells():
 
 def test_the_table_shows_what_the_files_hold(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["shapes.py", "--cells", "8"])
+    monkeypatch.setattr(
+        "sys.argv", ["shapes.py", "--cells", "8", "--picture", "shapes.png"]
+    )
     shapes.main()
+    # As wide as a page, and not one colour.
+    pixels = imread("shapes.png")
+    assert pixels.shape[:2] == (620, 1200)
+    assert np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0).shape[0] > 10
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     shown = {(loop, name): float(reuse) for loop, name, reuse, *_ in rows}
-    assert len(shown) == 10
+    assert len(shown) == 12
     mesh = derive(meshprep.read("shapes/grid.msh"), list(shapes.SHAPES))
     for loop, of_loop in shapes.SHAPES.items():
         table = mesh.map(loop).table
@@ -37,6 +45,34 @@ def test_the_table_shows_what_the_files_hold(tmp_path, monkeypatch, capsys):
             block = np.load(f"shapes/{name}-{loop.partition('->')[0]}.npy")
             loads = sum(np.unique(table[block == one]).size for one in np.unique(block))
             assert shown[loop, name] == pytest.approx(table.size / loads, abs=0.005)
+
+
+def test_bars_are_the_figures_of_the_plans(tmp_path, monkeypatch):
+    """Each bar beside loads counted by hand, and colours of the plan's own arrays."""
+    mesh = generate("box", nx=8, ny=8, nz=8, type="hexahedron")
+    made = list(shapes.cuts(mesh, tmp_path))
+    drawn = []
+    bar_of = Axes.bar
+
+    def bar(axes, at, values, **more):
+        drawn.append(values)
+        return bar_of(axes, at, values, **more)
+
+    monkeypatch.setattr(Axes, "bar", bar)
+    shapes.draw(mesh, made, tmp_path / "a.png")
+    for number, loop in enumerate(shapes.SHAPES):
+        reuse, colours = drawn[2 * number : 2 * number + 2]
+        of_loop = [cut for cut in made if cut.loop == loop]
+        for bar, colour_bar, cut in zip(reuse, colours, of_loop, strict=True):
+            variant = cut.plan[loop].variant()
+            table = cut.plan.maps[loop].table
+            block = variant.block_of_element()
+            loads = sum(np.unique(table[block == b]).size for b in np.unique(block))
+            assert bar == pytest.approx(table.size / loads)
+            counts = [
+                np.unique(variant.thread_colour[block == b]).size for b in np.unique(block)
+            ]
+            assert colour_bar == pytest.approx(np.mean(counts))
 
 
 @pytest.mark.parametrize("name", other_partitioners.PARTITIONERS)

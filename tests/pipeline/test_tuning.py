@@ -22,7 +22,7 @@ from meshprep_runtime.cuda.build import Compiled
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.occupancy import occupancy
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.plan.tuned import CPU
+from meshprep_runtime.plan.tuned import CPU, DeviceProgram
 from meshprep_runtime.tuning.machines import on_gpu
 from meshprep_runtime.tuning.tune import tune
 
@@ -233,6 +233,12 @@ def test_on_a_gpu_the_occupancy_is_told(prepared, monkeypatch, capsys, tmp_path,
     expected = occupancy("sm_90", threads, made.shared_bytes, registers)
     assert done.occupancy == expected
     assert done.tuned.occupancy == round(expected.share, 4)
+    assert done.tuned.program == DeviceProgram(
+        arch="sm_90",
+        threads=threads,
+        shared_bytes=made.shared_bytes,
+        registers=registers,
+    )
     _show_tuning(done, tmp_path / "a.plan.h5", dry_run=True)
     out = capsys.readouterr().out
     counted = "staged bytes alone" if registers is None else "100 registers a thread"

@@ -84,6 +84,8 @@ class FakeCupy:
         self.stream = Stream(self, ptr=0)
         # Arrays come back when the current stream is done.
         self.device.synchronize = lambda: self.stream.synchronize()
+        # What is set goes to the current stream, as kernels do.
+        self.device.write = self._write
         self.cuda = SimpleNamespace(
             runtime=self._runtime(),
             driver=self._driver(),
@@ -117,6 +119,11 @@ class FakeCupy:
     def _alloc(self, nbytes):
         memory = self.device.upload(np.full(nbytes, 0xCD, np.uint8))
         return SimpleNamespace(ptr=memory.pointer, memory=memory)
+
+    def _write(self, memory, values):
+        kind = COPIES["HostToDevice"]
+        given = np.ascontiguousarray(values)
+        self._copy(memory.pointer, given.ctypes.data, given.nbytes, kind, self.stream.ptr)
 
     def _runtime(self):
         def attribute(number, device):

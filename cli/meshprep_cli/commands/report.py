@@ -10,6 +10,7 @@ import typer
 from meshprep_runtime.errors import MeshprepError, listed
 
 from .. import console, options
+from .tune import function_of
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,14 @@ def report_plans(
     pictures: Pictures,
     times: options.Times,
     shown: options.Shown,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kernel",
+            help="Kernel of the loop of its name, FILE.py:function, whose registers "
+            "--full counts. Repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Compare plans, or one plan with the input order.
 
@@ -61,6 +70,8 @@ def report_plans(
 
     # Files of parts have figures of their own, and no pictures.
     if any(map(is_parts, plans)):
+        if kernel:
+            raise MeshprepError("--kernel is for plans: leave it out for parts")
         _show_parts(plans, pictures, shown)
         return
     if pictures.loop is not None and not (pictures.picture or pictures.vtu):
@@ -76,13 +87,14 @@ def report_plans(
         overwrite=pictures.force,
     )
     files.check(plans)
+    kernels = [function_of(text, "--kernel") for text in kernel or ()]
     watch = console.Stopwatch()
     # Times of the user's own solver say more than those of a stand-in.
     measure = not (times.given or times.no_measure)
     # A table alone takes a second: a line on progress would be longer than it.
     silent = shown.quiet or not (files.outputs or files.meshes)
     with console.progress(silent) as report:
-        comparison = compare(plans, times.given, measure=measure)
+        comparison = compare(plans, times.given, measure=measure, kernels=kernels)
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, shown)
     if written:

@@ -78,7 +78,11 @@ def html_report(
         parts=parts,
         open=[section for section in sections if not section.folded],
         folded=[section for section in sections if section.folded],
-        others=[*comparison.order_tables(), comparison.seconds_table()],
+        others=[
+            *comparison.order_tables(),
+            *comparison.occupancy_tables(),
+            comparison.seconds_table(),
+        ],
         about=_about_json(comparison),
     )
 

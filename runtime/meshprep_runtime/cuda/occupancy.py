@@ -146,6 +146,12 @@ def by_shared_memory(arch: str, shared_bytes: int) -> int:
     return limits_of(arch).kilobytes * 1024 // in_units
 
 
+def most_shared_bytes(arch: str) -> int:
+    """The most bytes of shared memory that a block may take."""
+    reserved = RESERVED if _capability(arch) >= 80 else 0
+    return limits_of(arch).kilobytes * 1024 - reserved
+
+
 def resident_at_most(arch: str, threads: int, shared_bytes: int) -> int:
     """The number of blocks that fit by threads and shared memory, not by registers."""
     return occupancy(arch, max(threads, 1), shared_bytes).blocks

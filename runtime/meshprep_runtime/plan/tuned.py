@@ -1,6 +1,7 @@
 """The fastest ways to run a loop, and the machine that they hold for [G12 section 6]."""
 
 import math
+import re
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -142,6 +143,28 @@ class ProductThreads(Record):
 
 
 @dataclass(frozen=True)
+class DeviceProgram(Record):
+    """What a program takes of a GPU's multiprocessor."""
+
+    # The architecture that it was compiled for, such as "sm_90".
+    arch: str
+    # Threads of a thread block, from 1.
+    threads: int
+    # Shared memory of the largest block.
+    shared_bytes: int
+    # Registers of a thread, from 1; None where no compiler told.
+    registers: int | None = field(default=None, metadata=LEFT_OUT)
+
+    def check(self) -> None:
+        if not re.fullmatch(r"sm_\d{2,3}[a-z]?", self.arch):
+            raise ValueError(f"arch is '{self.arch}'")
+        if self.threads < 1:
+            raise ValueError("threads is 0")
+        if self.registers == 0:
+            raise ValueError("registers is 0")
+
+
+@dataclass(frozen=True)
 class Tuned(Record):
     """All trials of one loop on one machine, the fastest first."""
 
@@ -156,6 +179,8 @@ class Tuned(Record):
     created: str = field(default="", compare=False)
     # The share of a GPU's warps that the best can have resident; None on a CPU.
     occupancy: float | None = field(default=None, compare=False, metadata=LEFT_OUT)
+    # What that share follows from.
+    program: DeviceProgram | None = field(default=None, compare=False, metadata=LEFT_OUT)
 
     def check(self) -> None:
         if not self.trials:
