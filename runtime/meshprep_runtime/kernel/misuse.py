@@ -24,7 +24,8 @@ from ..plan import LoopPlan
 from ..types.loops import Access
 from .analysis import is_known, reach
 from .known import Names, Unknown
-from .syntax import definition_of, names_in, names_set_in
+from .parameters import parameters_of_kernel
+from .syntax import definition_of, names_in, names_set_in, parameters_of
 
 # Statements that are followed, at most: some milliseconds.
 MOST_STATEMENTS = 400
@@ -76,21 +77,27 @@ def check_rows(kernel: Callable[..., None], plan: LoopPlan) -> None:
 
 
 def _check_source(function: FunctionType, plan: LoopPlan) -> None:
-    """Follow the source of a kernel, with a row for each of its parameters."""
+    """Follow the source of a kernel, with a row for each of its parameters.
+
+    A parameter that is a tuple of rows is left to the sample.
+    """
     # Name each parameter as the messages do: argument, index, column.
     where = f"loop '{plan.loop.name}'"
-    names = iter(function.__code__.co_varnames)
+    names = parameters_of(function)
     rows: dict[str, KernelRow] = {}
-    for arg in plan.loop.args:
+    parameters = parameters_of_kernel(len(names), plan.loop)
+    for name, parameter in zip(names, parameters, strict=True):
+        if not parameter.is_row:
+            continue
+        arg = parameter.arg
         if arg.columns is None:
             dim = arg.dim
         else:
             dim = arg.dim * len(arg.index)
-        for column in arg.kernel_columns:
-            mapped = arg.map is not None and arg.columns is None
-            index = f", index {column}" if mapped else ""
-            argument = f"{where}: argument '{arg.name}'{index}"
-            rows[next(names)] = KernelRow(argument, dim, arg.access)
+        mapped = arg.map is not None and arg.columns is None
+        index = f", index {parameter.columns[0]}" if mapped else ""
+        argument = f"{where}: argument '{arg.name}'{index}"
+        rows[name] = KernelRow(argument, dim, arg.access)
     # Without the source nothing is known.
     body = definition_of(function)
     if body is None:
