@@ -2,9 +2,9 @@
 
     python benchmarks/bench_tuples.py [CELLS]
 
-Each corner of a cell pulls at the middle of the cell. A kernel with a parameter for each row calls a
-function for each corner; one with a parameter for each argument has a loop over the corners. Both
-run on one core in the order of one plan, in turns, and the least time of each counts. Registers are
+Each corner of a cell pulls at the middle of the cell. A kernel with a parameter for each row calls
+a function for each corner; one with a parameter for each argument has a loop over the corners. Both
+run in the order of one plan, in turns, and the least processor time of each counts. Registers are
 those of a thread on a GPU, compiled without one.
 """
 

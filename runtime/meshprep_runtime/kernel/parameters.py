@@ -5,8 +5,10 @@ each of them; or one for the argument, which is the tuple of its rows, as OP2 ha
 of a vector argument.
 """
 
+import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from ..types.loops import Arg, Loop
@@ -69,8 +71,11 @@ def kernel_by_row(kernel: Callable[..., None], loop: Loop) -> Callable[..., None
     heading = f"def by_row({', '.join(names)}):"
     call = f"    kernel({', '.join(handed)})"
     text = f"{heading}\n{call}\n"
+    # Its source is read like that of a kernel: to prove sums, and to find misuse of rows.
+    file = f"<rows of a kernel {sha256(text.encode()).hexdigest()[:16]}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope: dict[str, Any] = {"__name__": __name__, "kernel": kernel}
-    exec(compile(text, "<rows of a kernel>", "exec"), scope)
+    exec(compile(text, file, "exec"), scope)
     made: Callable[..., None] = scope["by_row"]
     # Messages and tuned entries name the user's kernel.
     made.__name__ = function.__name__

@@ -13,9 +13,12 @@ from python_loops import INC, READ, RW, WRITE, edge_plan, reference, res_calc
 from meshprep_runtime import Arg, Loop, MeshprepError, ParLoop, Program
 from meshprep_runtime.cpu.strategies import STRATEGIES
 from meshprep_runtime.cuda import program
+from meshprep_runtime.kernel.bind import slots
 from meshprep_runtime.kernel.full_writes import full_writes
 from meshprep_runtime.kernel.lint import lint_kernel
 from meshprep_runtime.kernel.parameters import kernel_by_row
+from meshprep_runtime.kernel.rows import rows_of
+from meshprep_runtime.kernel.sums import may_wait
 
 QUADS = Loop(
     "quads",
@@ -163,32 +166,87 @@ def sets_what_it_reads(x, k, f):
     x[1][0] = k[0]
 
 
+def multiplies_in_a_helper(x, k, f):
+    for i in range(4):
+        multiply(f[i], k[0])
+
+
+def multiply(row, value):
+    row[0] *= value
+
+
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        (
-            past_the_rows,
-            "IndexError.*: an argument has as many rows as its index has columns",
-        ),
-        (
-            past_the_components,
-            "'f', index 3: the kernel reaches component 2, but its dim is 2",
-        ),
-        (sets_what_it_adds_to, "'f', index 1, component 0: what is added depends"),
-        (
-            sets_what_it_reads,
-            "'x', index 1, component 0: the kernel sets it, but its access",
-        ),
+        (past_the_rows, "'f', index 0: .* takes row 4 of a tuple of 4 rows"),
+        (past_the_components, "'f', index 3: .* reaches component 2 of a row of dim 2"),
+        (sets_what_it_adds_to, "'f', index 1: .* sets a row that is only added to"),
+        (sets_what_it_reads, "'x', index 1: .* sets a row that is only read"),
+        (multiplies_in_a_helper, "'f', index 0: kernel 'multiply' .* does more than add"),
     ],
 )
-def test_a_fault_names_the_row_of_the_tuple(slow, kernel, message):
+def test_a_fault_in_the_source_names_the_row_of_the_tuple(slow, kernel, message):
     plan = quad_plan(slow, n_cells=6, n_nodes=9, seed=1)
-    arrays = {s.name: np.ones(s.shape, s.dtype) for s in ParLoop(kernel, plan).slots}
     with pytest.raises(MeshprepError, match=message):
-        ParLoop(kernel, plan).check_access(**arrays)
-    # The sample before the first run sees it, too, unless numba does before.
-    with pytest.raises(MeshprepError):
-        ParLoop(kernel, plan)(**arrays)
+        ParLoop(kernel, plan)
+
+
+def data_past_the_rows(x, k, f):
+    f[k[0]][0] += 1
+
+
+def data_past_the_components(x, k, f):
+    f[3][k[0]] += 1
+
+
+def data_sets_what_it_adds_to(x, k, f):
+    f[k[0] - 6][1] = x[0][0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (data_past_the_rows, "IndexError.*: an argument has as many rows as its index has"),
+        (data_past_the_components, "'f', index 3: the kernel reaches component 7, but its"),
+        (data_sets_what_it_adds_to, "'f', index 1, component 1: what is added depends"),
+    ],
+)
+def test_a_fault_that_data_decide_is_seen_in_the_sample(slow, kernel, message):
+    plan = quad_plan(slow, n_cells=6, n_nodes=9, seed=1)
+    loop = ParLoop(kernel, plan)
+    arrays = {s.name: np.full(s.shape, 7, s.dtype) for s in loop.slots}
+    with pytest.raises(MeshprepError, match=message):
+        loop.check_access(**arrays)
+    with pytest.raises(MeshprepError, match=message):
+        loop(**arrays)
+
+
+def adds_twice(x, k, f):
+    for i in (0, 1, 2, 3, 0):
+        f[i][0] += k[0]
+
+
+def adds_a_fraction(x, k, f):
+    for i in range(4):
+        add(f[i], 0.5 * x[i][0])
+
+
+def add(row, value):
+    row[0] += value
+
+
+@pytest.mark.parametrize("kernel", [spread, adds_twice, adds_a_fraction])
+def test_sums_that_may_not_wait(slow, kernel):
+    """`spread` adds to a component three times, others twice, or fractions to integers."""
+    plan = quad_plan(slow, n_cells=6, n_nodes=9, seed=1)
+    by_row = kernel_by_row(kernel, plan.loop)
+    assert not may_wait(by_row, rows_of(plan.loop, slots(plan)))
+
+
+def test_sums_of_each_row_of_a_tuple_may_wait(airfoil):
+    plan = airfoil["res_calc"]
+    by_row = kernel_by_row(res_calc_by_argument, plan.loop)
+    assert may_wait(by_row, rows_of(plan.loop, slots(plan)))
 
 
 def test_another_number_of_parameters_names_both_ways(slow):
