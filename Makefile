@@ -170,7 +170,7 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_stores.py
 	$(BIN)/python benchmarks/bench_gpu_spmv.py
 
-BENCHES := start busy io topology order order_solvers target colour pipeline partition meshlets small_blocks graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fortran miniaero fem forms chains mpi fields launch tune model registers threads report spmv stores search rank_products rank_sweeps numpy jax tuples
+BENCHES := start busy io topology order order_solvers target colour pipeline partition meshlets small_blocks graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fortran miniaero fem forms chains mpi fields launch tune model registers threads report spmv stores search rank_products rank_sweeps numpy jax tuples lulesh
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 
