@@ -563,7 +563,7 @@ class _SourceReader:
             self._fail(
                 rows[0],
                 node,
-                f"takes row {number} of a tuple of {len(rows)} rows: they are counted from 0",
+                f"takes row {number} of a tuple of {len(rows)} rows: count from 0",
             )
         return rows[number]
 
