@@ -21,6 +21,7 @@ from .kernel.analysis import (
 )
 from .kernel.bind import AOS, AUTO, NUMBERS, Layout, Slot, bind, bound, rows_by_name, slots
 from .kernel.misuse import check_rows
+from .kernel.parameters import kernel_by_row
 from .plan import LoopPlan
 from .plan.checks.structure import check_loop
 from .types.maps import on_device
@@ -139,7 +140,8 @@ class ParLoop:
     ----------
     kernel : function or DeviceFunction
         A Python function works on one element: one parameter for each argument and index in
-        the order of the loop, each a row of ``dim`` values (a global: its ``dim`` values).
+        the order of the loop, each a row of ``dim`` values (a global: its ``dim`` values);
+        or one for each argument, which is the tuple of its rows where it has several.
         It reads ``read`` rows, sets ``write`` rows, adds to ``inc`` rows (``row[0] += f``),
         and lowers or raises ``min`` and ``max`` globals. It is compiled by numba, with the
         plain functions it calls; for a GPU by numba-cuda. A DeviceFunction (CUDA C) runs on
@@ -288,7 +290,8 @@ class ParLoop:
                 plan, strategy, variant, soa, kernel.__name__, options.commit
             )
             compiled_by = CpuOptions(options.boundscheck, options.fastmath)
-            self._executor = Executor(kernel, plan, self._slots, compiled_by)
+            by_row = kernel_by_row(kernel, plan.loop)
+            self._executor = Executor(by_row, plan, self._slots, compiled_by)
         self._plan = plan
         self._tunes = options.tune
         self._trials: CallTrials | None = None

@@ -1,7 +1,8 @@
 """Random kernels: every form, strategy and number of threads has the bits of a plain loop.
 
 Kernels stand in a module, since forms are chosen by the source. The plain loop calls a kernel for
-one element after the other, on the rows themselves, compiled by numba alone.
+one element after the other, on the rows themselves, compiled by numba alone. Some kernels take the
+tuple of the rows of each argument.
 """
 
 import random
@@ -25,6 +26,7 @@ from meshprep_runtime.cpu.source.forms import forms
 from meshprep_runtime.cpu.strategies import Schedule
 from meshprep_runtime.kernel.analysis import fresh, takes_single
 from meshprep_runtime.kernel.bind import slots
+from meshprep_runtime.kernel.parameters import kernel_by_row
 from meshprep_runtime.kernel.rows import reaches_apart, rows_of
 from meshprep_runtime.plan import ranges
 
@@ -70,7 +72,8 @@ class RandomKernel:
     """A kernel with its loop, the maps that it takes, and values."""
 
     seed: int
-    text: str  # ``def kernel...``
+    # ``def kernel...``, and ``def plain...`` with a parameter for each row, which calls it.
+    text: str
     args: tuple[Arg, ...]
     tables: Mapping[str, NDArray[np.int32]]
     # NaN and infinity are among the values
@@ -81,11 +84,18 @@ class RandomKernel:
         """Of the function."""
         return f"kernel{self.seed}"
 
+    @property
+    def plain_name(self) -> str:
+        """Of the function that takes each row by itself."""
+        return f"plain{self.seed}"
+
 
 class _Writer:
     """Writes statements that use some rows."""
 
-    def __init__(self, chance: random.Random, args: Sequence[Arg]) -> None:
+    def __init__(
+        self, chance: random.Random, args: Sequence[Arg], by_argument: bool
+    ) -> None:
         self.chance = chance
         self.read: list[tuple[str, int]] = []
         self.added: list[tuple[str, int]] = []
@@ -94,12 +104,23 @@ class _Writer:
         self.sums: list[tuple[str, int]] = []
         self.parameters: list[str] = []
         self.locals: list[str] = []
+        # The parameters of the function with one for each row, and what it hands on.
+        self.plain_parameters: list[str] = []
+        self.handed_on: list[str] = []
         for arg in args:
-            for column in arg.kernel_columns:
-                self._enter(arg, f"{arg.name}{column}" if arg.map else arg.name)
+            rows = [f"{arg.name}{c}" if arg.map else arg.name for c in arg.kernel_columns]
+            self.plain_parameters += rows
+            if by_argument and len(rows) > 1:
+                self.parameters.append(arg.name)
+                self.handed_on.append(f"({', '.join(rows)})")
+                rows = [f"{arg.name}[{place}]" for place in range(len(rows))]
+            else:
+                self.parameters += rows
+                self.handed_on += rows
+            for row in rows:
+                self._enter(arg, row)
 
     def _enter(self, arg: Arg, name: str) -> None:
-        self.parameters.append(name)
         if arg.access is Access.READ:
             self.read.append((name, arg.dim))
         elif arg.access is Access.INC and arg.is_global:
@@ -219,9 +240,15 @@ def random_kernel(seed: int) -> RandomKernel:
     chance = random.Random(seed)
     args = [*_read_args(chance), *_changed_args(chance), *_globals(chance)]
     chance.shuffle(args)
-    writer = _Writer(chance, args)
+    # A number of its own, so that other kernels stay what they were.
+    by_argument = random.Random(f"{seed} by argument").random() < 0.25
+    writer = _Writer(chance, args, by_argument)
     body = "\n".join(_indented(writer.body()))
-    text = f"def kernel{seed}({', '.join(writer.parameters)}):\n{body}\n"
+    text = (
+        f"def kernel{seed}({', '.join(writer.parameters)}):\n{body}\n\n\n"
+        f"def plain{seed}({', '.join(writer.plain_parameters)}):\n"
+        f"    kernel{seed}({', '.join(writer.handed_on)})\n"
+    )
     rng = np.random.default_rng(seed)
     tables = {
         "e->p": _table(rng, SETS["p"], 2, repeats=chance.random() < 0.25),
@@ -369,15 +396,17 @@ def _one_element(
         total += own
 
 
-def written(seeds: Sequence[int], folder: Path) -> list[tuple[RandomKernel, Kernel]]:
-    """Random kernels in one module."""
+def written(
+    seeds: Sequence[int], folder: Path
+) -> list[tuple[RandomKernel, Kernel, Kernel]]:
+    """Random kernels in one module, each with its function of single rows."""
     cases = [random_kernel(seed) for seed in seeds]
     text = "\n\n".join([HEAD, *(case.text for case in cases)])
     path = folder / f"kernels{seeds[0]}.py"
     path.write_text(text, encoding="utf-8")
     scope: dict[str, Any] = {"__name__": f"kernels{seeds[0]}"}
     exec(compile(text, str(path), "exec"), scope)
-    return [(case, scope[case.name]) for case in cases]
+    return [(case, scope[case.name], scope[case.plain_name]) for case in cases]
 
 
 @contextmanager
@@ -395,22 +424,27 @@ def threads(count: int) -> Iterator[None]:
 
 
 def wrong_ways(
-    case: RandomKernel, kernel: Kernel, every: bool = False, calls: int = 3
+    case: RandomKernel,
+    kernel: Kernel,
+    plain: Kernel,
+    every: bool = False,
+    calls: int = 3,
 ) -> list[str]:
     """The ways to run a kernel whose bits are not those of the plain loop.
 
-    In some strategies, or in ``every`` one.
+    In some strategies, or in ``every`` one; the plain loop calls ``plain``.
     """
     plan = plan_of(case)
     values = values_of(case, plan)
     chance = random.Random(case.seed)
     given = rows_of(plan.loop, slots(plan))
-    found = forms(kernel, given, reaches_apart(given, plan.tables))
+    by_row = kernel_by_row(kernel, plan.loop)
+    found = forms(by_row, given, reaches_apart(given, plan.tables))
     wrong: list[str] = []
     with np.errstate(all="ignore"):
         for strategy in STRATEGIES if every else _some_strategies(chance):
             schedule = strategies.STRATEGIES[strategy].schedule(plan, plan.variant())
-            expected = plain_loop(kernel, plan, schedule, values)
+            expected = plain_loop(plain, plan, schedule, values)
             ways = [(form,) for form in found]
             # each alone, and all of them as calls try them
             ways = [*ways, found] if strategy == "ordered" else ways[:1]
@@ -452,9 +486,9 @@ def _same_but_for_nan(one: NDArray[Any], other: NDArray[Any]) -> bool:
 def outcomes_of_kernels(seeds: Sequence[int], every: bool) -> Iterator[tuple[int, str]]:
     """For each seed ``right``, ``refused``, or what is wrong; in some strategies or ``every``."""
     with tempfile.TemporaryDirectory() as folder:
-        for case, kernel in written(seeds, Path(folder)):
+        for case, kernel, plain in written(seeds, Path(folder)):
             try:
-                wrong = wrong_ways(case, kernel, every)
+                wrong = wrong_ways(case, kernel, plain, every)
             except MeshprepError:
                 yield case.seed, "refused"
                 continue

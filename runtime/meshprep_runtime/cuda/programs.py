@@ -303,11 +303,16 @@ def _element_function(
         return function
     from ..kernel.analysis import check_parameters
     from ..kernel.misuse import check_rows
+    from ..kernel.parameters import kernel_by_row
 
     check_parameters(function, plan)
     check_rows(function, plan)
     return PythonKernel(
-        function=function, plan=plan, slots=loop_slots, rows=rows, fastmath=fastmath
+        function=kernel_by_row(function, plan.loop),
+        plan=plan,
+        slots=loop_slots,
+        rows=rows,
+        fastmath=fastmath,
     )
 
 

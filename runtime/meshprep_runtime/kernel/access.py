@@ -26,6 +26,7 @@ from . import cache
 from .analysis import fresh, names_of, reach, stable
 from .lint import lint_kernel
 from .misuse import check_rows
+from .parameters import kernel_by_row
 from .syntax import definition_of, function_of
 
 # Runs of the kernel on each element.
@@ -43,6 +44,9 @@ POISON = (85, 42, 17)
 WIDE = {"f": np.float64, "i": np.int64, "u": np.uint64}
 # The start of sums of integers in later turns.
 INTEGER_START = 1009
+
+# In Python's message for an index past the end of a tuple of rows.
+PAST_A_TUPLE = "tuple index out of range"
 
 # Samples that this process has passed.
 _passed: set[str] = set()
@@ -127,7 +131,10 @@ def _has_fraction(value: Any) -> bool:
 
 def _is_outside(error: Exception) -> bool:
     """True for an index past the end, which compiled code would follow."""
-    return isinstance(error, IndexError) and "out of bounds" in str(error)
+    text = str(error)
+    return isinstance(error, IndexError) and (
+        "out of bounds" in text or PAST_A_TUPLE in text
+    )
 
 
 @dataclass(eq=False)
@@ -293,7 +300,7 @@ def check_access(
     shows one on a path that no element may take.
     """
     _refuse_by_source(kernel, plan)
-    plain = fresh(kernel, _as_it_is)
+    plain = fresh(kernel_by_row(kernel, plan.loop), _as_it_is)
     elements = _spread(plan, most)
     for begin in range(0, len(elements), BATCH):
         batch = _Batch(
@@ -460,7 +467,10 @@ class _Batch:
             # Compiled code may not have this exception, but an index outside is always
             # wrong.
             if self.strict or _is_outside(error):
-                self._note_fault(place, f"the kernel raised {error!r}")
+                fault = f"the kernel raised {error!r}"
+                if PAST_A_TUPLE in str(error):
+                    fault += ": an argument has as many rows as its index has columns"
+                self._note_fault(place, fault)
                 self.raised.setdefault(place, error)
             self.ran[place] = False
 

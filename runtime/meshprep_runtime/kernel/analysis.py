@@ -23,6 +23,7 @@ import numpy as np
 from .._numba.compiling import options_of
 from ..errors import MeshprepError
 from ..plan import LoopPlan
+from .parameters import parameters_by_row
 
 GENERATOR = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -351,13 +352,15 @@ def check_parameters(kernel: Callable[..., None], plan: LoopPlan) -> None:
             f"loop '{plan.loop.name}': the kernel is a {type(kernel).__name__}, "
             "must be a Python function"
         )
-    # Compare the parameters: the kernel gets a row for each argument and column.
-    parameters = []
-    for arg in plan.loop.args:
-        has_index = arg.map is not None and arg.columns is None
-        for i in arg.kernel_columns:
-            index = f"[{i}]" if has_index else ""
-            parameters.append(arg.name + index)
+    # The kernel gets a row for each argument and column, or the rows of each argument.
+    by_row = []
+    for parameter in parameters_by_row(plan.loop):
+        arg = parameter.arg
+        index = ""
+        if arg.map is not None and arg.columns is None:
+            index = f"[{parameter.columns[0]}]"
+        by_row.append(arg.name + index)
+    by_argument = [arg.name for arg in plan.loop.args]
     # Compiled code passes plain parameters alone.
     code = function.__code__
     if code.co_kwonlyargcount or code.co_flags & (
@@ -365,16 +368,19 @@ def check_parameters(kernel: Callable[..., None], plan: LoopPlan) -> None:
     ):
         raise MeshprepError(
             f"kernel '{function.__name__}' has *, ** or keyword parameters: it must have "
-            f"{len(parameters)} plain ones"
+            f"{len(by_row)} plain ones"
         )
     if code.co_flags & GENERATOR:
         raise MeshprepError(
             f"kernel '{function.__name__}' is a generator or coroutine: use no yield"
         )
-    if code.co_argcount != len(parameters):
+    if code.co_argcount not in (len(by_row), len(by_argument)):
+        tuples = ""
+        if len(by_argument) < len(by_row):
+            tuples = f"; or {len(by_argument)}, tuples of rows: {', '.join(by_argument)}"
         raise MeshprepError(
             f"kernel '{function.__name__}' has {code.co_argcount} parameters, but loop "
-            f"'{plan.loop.name}' hands it {len(parameters)}: {', '.join(parameters)}"
+            f"'{plan.loop.name}' hands it {len(by_row)}: {', '.join(by_row)}{tuples}"
         )
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import FunctionType
 
 from ..types.loops import Access, Arg, Loop
+from .parameters import parameters_of_kernel
 from .syntax import definition_of, function_of, names_set_in, parameters_of
 
 # Turns of a loop that is followed, at most.
@@ -48,11 +49,11 @@ def full_writes(kernel: object, loop: Loop) -> frozenset[str]:
     components_set = _components_set(function)
     if components_set is None:
         return frozenset(full)
-    # Walk arguments and parameters side by side: an argument may have several.
-    parameters = iter(parameters_of(function))
-    for arg in loop.args:
-        own = [next(parameters, "") for _ in arg.kernel_columns]
-        proved = components_set.get(own[0], frozenset())
+    # Walk parameters and what they stand for side by side; direct arguments have one each.
+    names = parameters_of(function)
+    for name, parameter in zip(names, parameters_of_kernel(len(names), loop), strict=False):
+        arg = parameter.arg
+        proved = components_set.get(name, frozenset())
         if _is_direct_write(arg) and proved >= set(range(arg.dim)):
             full.add(arg.name)
     return frozenset(full)

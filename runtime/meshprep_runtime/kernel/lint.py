@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ..types.loops import Access, Loop
 from .known import OPERATORS
+from .parameters import KernelParameter, parameters_of_kernel
 from .syntax import names_in, names_set_in
 
 # Paths that are followed, and turns of a loop, at most.
@@ -87,28 +88,36 @@ def lint_kernel(
     with another number of parameters than the loop has rows gives one finding. O(paths x
     statements), at most 128 paths: what is found on them is given.
     """
-    parameters = [argument.arg for argument in definition.args.args]
-    rows = list(_rows_of(loop))
-    if len(parameters) != len(rows):
-        what = f"the kernel has {len(parameters)} parameters, but the loop {len(rows)} rows"
+    names = [argument.arg for argument in definition.args.args]
+    parameters = parameters_of_kernel(len(names), loop)
+    if len(names) != len(parameters):
+        what = (
+            f"the kernel has {len(names)} parameters, but the loop {len(parameters)} rows "
+            f"of {len(loop.args)} arguments"
+        )
         return [LintFinding(definition.lineno, f"loop '{loop.name}'", what)]
-    reader = _PathReader(dict(zip(parameters, rows, strict=True)), numbers)
+    # A parameter that is a tuple of rows is not followed.
+    rows = {
+        name: _row_of(parameter)
+        for name, parameter in zip(names, parameters, strict=True)
+        if parameter.is_row
+    }
+    reader = _PathReader(rows, numbers)
     with suppress(_Unfollowed, RecursionError):
         reader.read(definition)
     return sorted({*reader.findings, *reader.reads_of_unset()})
 
 
-def _rows_of(loop: Loop) -> Iterator[_Row]:
-    """The rows that the kernel of a loop is called with, in their order."""
-    for arg in loop.args:
-        dim = arg.dim
-        if arg.columns is not None:
-            dim *= len(arg.index)
-        for column in arg.kernel_columns:
-            index = ""
-            if arg.map is not None and arg.columns is None:
-                index = f", index {column}"
-            yield _Row(f"argument '{arg.name}'{index}", dim, arg.access)
+def _row_of(parameter: KernelParameter) -> _Row:
+    """The row that a parameter of the kernel is."""
+    arg = parameter.arg
+    dim = arg.dim
+    if arg.columns is not None:
+        dim *= len(arg.index)
+    index = ""
+    if arg.map is not None and arg.columns is None:
+        index = f", index {parameter.columns[0]}"
+    return _Row(f"argument '{arg.name}'{index}", dim, arg.access)
 
 
 class _PathReader:

@@ -24,7 +24,8 @@ from ..plan import LoopPlan
 from ..types.loops import Access
 from .analysis import is_known, reach
 from .known import Names, Unknown
-from .syntax import definition_of, names_in, names_set_in
+from .parameters import kernel_by_row, parameters_by_row
+from .syntax import definition_of, names_in, names_set_in, parameters_of
 
 # Statements that are followed, at most: some milliseconds.
 MOST_STATEMENTS = 400
@@ -68,7 +69,8 @@ def check_rows(kernel: Callable[..., None], plan: LoopPlan) -> None:
     key = (reach(kernel), plan.loop.args)
     if key in _right:
         return
-    function: Any = getattr(kernel, "py_func", kernel)
+    by_row = kernel_by_row(kernel, plan.loop)
+    function: Any = getattr(by_row, "py_func", by_row)
     _check_source(function, plan)
     if len(_right) >= MOST_KEPT:
         _right.clear()
@@ -76,28 +78,28 @@ def check_rows(kernel: Callable[..., None], plan: LoopPlan) -> None:
 
 
 def _check_source(function: FunctionType, plan: LoopPlan) -> None:
-    """Follow the source of a kernel, with a row for each of its parameters."""
+    """Follow the source of a kernel that has a row for each of its parameters."""
     # Name each parameter as the messages do: argument, index, column.
     where = f"loop '{plan.loop.name}'"
-    names = iter(function.__code__.co_varnames)
+    names = parameters_of(function)
     rows: dict[str, KernelRow] = {}
-    for arg in plan.loop.args:
+    for name, parameter in zip(names, parameters_by_row(plan.loop), strict=True):
+        arg = parameter.arg
         if arg.columns is None:
             dim = arg.dim
         else:
             dim = arg.dim * len(arg.index)
-        for column in arg.kernel_columns:
-            mapped = arg.map is not None and arg.columns is None
-            index = f", index {column}" if mapped else ""
-            argument = f"{where}: argument '{arg.name}'{index}"
-            rows[next(names)] = KernelRow(argument, dim, arg.access)
+        mapped = arg.map is not None and arg.columns is None
+        index = f", index {parameter.columns[0]}" if mapped else ""
+        argument = f"{where}: argument '{arg.name}'{index}"
+        rows[name] = KernelRow(argument, dim, arg.access)
     # Without the source nothing is known.
     body = definition_of(function)
     if body is None:
         return
     # Follow the paths through the kernel.
     reader = _SourceReader(
-        function=function, body=body, rows=rows, numbers={}, budget=_Budget()
+        function=function, body=body, rows=rows, tuples={}, numbers={}, budget=_Budget()
     )
     reader.check_names()
     reader.read()
@@ -116,13 +118,14 @@ class _Exhausted(Exception):
 
 
 class _SourceReader:
-    """Follows a function; ``rows`` and ``numbers`` are its arguments, by parameter."""
+    """Follows a function; its arguments are rows, tuples of rows and known numbers."""
 
     def __init__(
         self,
         function: FunctionType,
         body: ast.FunctionDef,
         rows: Mapping[str, KernelRow],
+        tuples: Mapping[str, Sequence[KernelRow]],
         numbers: Mapping[str, Any],
         budget: _Budget,
     ) -> None:
@@ -133,8 +136,9 @@ class _SourceReader:
         self.is_kernel = not budget.under_way
         code = function.__code__
         rebound = _rebound(body)
-        # The rows under names that never get another value.
+        # The rows, and tuples of them, under names that never get another value.
         self.rows = {name: row for name, row in rows.items() if name not in rebound}
+        self.tuples = {name: row for name, row in tuples.items() if name not in rebound}
         self.names = Names(
             function,
             frozenset((*code.co_varnames, *code.co_cellvars)),
@@ -243,6 +247,9 @@ class _SourceReader:
         """Names whose values may come from rows that are not only read."""
         code = self.function.__code__
         read = {name for name, row in self.given.items() if row.access is Access.READ}
+        for name, rows in self.tuples.items():
+            if all(row.access is Access.READ for row in rows):
+                read.add(name)
         # Begin with the parameters, and add the names that are set from these names, until
         # there are no more.
         depending = set(code.co_varnames[: code.co_argcount]) - read - set(self.numbers)
@@ -414,12 +421,15 @@ class _SourceReader:
             known.pop(name, None)
         else:
             self._children(target, known)
+        row = self.rows.get(name or "")
         # A component of a row is set: check its index, then its value.
-        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-            name = target.value.id
-            self._check_index(name, target, known)
-        if name in self.rows:
-            self._check_set(name=name, value=value, operation=operation, node=node)
+        if isinstance(target, ast.Subscript):
+            name = ast.unparse(target.value)
+            row = self._row(target.value, known)
+            if row is not None:
+                self._check_index(row, target, known)
+        if row is not None and name is not None:
+            self._check_set(row=row, name=name, value=value, operation=operation, node=node)
 
     # expressions
 
@@ -448,8 +458,10 @@ class _SourceReader:
         # ``:=`` gives its name a value that is not followed.
         if isinstance(node, ast.NamedExpr):
             known.pop(node.target.id, None)
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-            self._check_index(node.value.id, node, known)
+        if isinstance(node, ast.Subscript):
+            row = self._row(node.value, known)
+            if row is not None:
+                self._check_index(row, node, known)
         if isinstance(node, ast.Call):
             self._helper(node, known)
 
@@ -499,31 +511,80 @@ class _SourceReader:
         # Give its parameters the rows and known numbers of the call.
         parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
         rows: dict[str, KernelRow] = {}
+        tuples: dict[str, Sequence[KernelRow]] = {}
         numbers: dict[str, Any] = {}
         for name, value in zip(parameters, node.args, strict=False):
             if isinstance(value, ast.Starred):
                 return
-            if isinstance(value, ast.Name) and value.id in self.rows:
-                rows[name] = self.rows[value.id]
+            row = self._row(value, known)
+            if row is not None:
+                rows[name] = row
+                continue
+            tuple_of_rows = self._tuple_of_rows(value, known)
+            if tuple_of_rows:
+                tuples[name] = tuple_of_rows
                 continue
             with suppress(Unknown):
                 numbers[name] = self.names.value(value, known)
         # Read it like the kernel; without a row it can misuse none.
-        body = definition_of(function) if rows else None
+        body = definition_of(function) if rows or tuples else None
         if body is not None:
             reader = _SourceReader(
-                function=function, body=body, rows=rows, numbers=numbers, budget=budget
+                function=function,
+                body=body,
+                rows=rows,
+                tuples=tuples,
+                numbers=numbers,
+                budget=budget,
             )
             reader.read()
+
+    # rows
+
+    def _row(self, node: ast.expr, known: Mapping[str, Any]) -> KernelRow | None:
+        """The row that ``row`` or ``rows[number]`` is; None for others.
+
+        Raises MeshprepError for a number beyond the end of the tuple.
+        """
+        if isinstance(node, ast.Name):
+            return self.rows.get(node.id)
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+            return None
+        rows = self.tuples.get(node.value.id)
+        if rows is None:
+            return None
+        try:
+            number = self.names.value(node.slice, known)
+        except Unknown:
+            return None
+        if not isinstance(number, int):
+            return None
+        if not -len(rows) <= number < len(rows):
+            self._fail(
+                rows[0],
+                node,
+                f"takes row {number} of a tuple of {len(rows)} rows: count from 0",
+            )
+        return rows[number]
+
+    def _tuple_of_rows(
+        self, node: ast.expr, known: Mapping[str, Any]
+    ) -> Sequence[KernelRow]:
+        """The rows of a name of a tuple, or of a tuple that is written out."""
+        if isinstance(node, ast.Name):
+            return self.tuples.get(node.id, ())
+        if not isinstance(node, ast.Tuple):
+            return ()
+        rows = [self._row(element, known) for element in node.elts]
+        found = [row for row in rows if row is not None]
+        # Of a tuple of rows and of other values the rows would not be known by number.
+        return found if len(found) == len(rows) else ()
 
     # faults
 
     def _check_index(
-        self, name: str, node: ast.Subscript, known: Mapping[str, Any]
+        self, row: KernelRow, node: ast.Subscript, known: Mapping[str, Any]
     ) -> None:
-        if name not in self.rows:
-            return
-        row = self.rows[name]
         index = node.slice
         # Both ends of a slice must lie within the row.
         if isinstance(index, ast.Slice):
@@ -557,12 +618,12 @@ class _SourceReader:
 
     def _check_set(
         self,
+        row: KernelRow,
         name: str,
         value: ast.expr | None,
         operation: ast.operator | None,
         node: ast.AST,
     ) -> None:
-        row = self.rows[name]
         adds = isinstance(operation, ast.Add | ast.Sub)
         sums = isinstance(operation, ast.Add | ast.Sub | ast.Mult | ast.Div)
         if row.access is Access.READ:

@@ -98,8 +98,12 @@ def may_wait(kernel: object, rows: Sequence[Row]) -> bool:
             sums[name] = Sum(number, row.dim, row.dtype)
     single = takes_single(row.dtype for row in rows)
     source = _Source(function, definition)
-    kinds = _Kinds(source=source, components=components, values={}, single=single)
-    additions = _Additions(source=source, kinds=kinds, sums=sums, steps=_StepsLeft())
+    kinds = _Kinds(
+        source=source, components=components, tuples={}, values={}, single=single
+    )
+    additions = _Additions(
+        source=source, kinds=kinds, sums=sums, tuples={}, steps=_StepsLeft()
+    )
     try:
         count_of_component = additions.of(definition.body, {})
     except _NotUnderstoodError:
@@ -185,11 +189,18 @@ class _Additions:
     """Counts how often a function adds to each component, in any way through it."""
 
     def __init__(
-        self, source: _Source, kinds: "_Kinds", sums: Mapping[str, Sum], steps: _StepsLeft
+        self,
+        source: _Source,
+        kinds: "_Kinds",
+        sums: Mapping[str, Sum],
+        tuples: Mapping[str, Sequence[Sum]],
+        steps: _StepsLeft,
     ) -> None:
         self._source = source
         self._kinds = kinds
+        # The rows that are added to, by parameter, and parameters that are tuples of them.
         self._sums = sums
+        self._tuples = tuples
         self._steps = steps
 
     def of(self, body: Iterable[ast.stmt], known: Mapping[str, int]) -> AdditionCount:
@@ -202,7 +213,19 @@ class _Additions:
         return count
 
     def _mentions(self, *nodes: ast.AST) -> bool:
-        return any(not self._sums.keys().isdisjoint(names_in(node)) for node in nodes)
+        names = self._sums.keys() | self._tuples.keys()
+        return any(not names.isdisjoint(names_in(node)) for node in nodes)
+
+    def _sum_of(self, node: ast.expr, known: Mapping[str, int]) -> Sum | None:
+        """The sum that ``row`` or ``rows[number]`` is; None for others."""
+        if isinstance(node, ast.Name):
+            return self._sums.get(node.id)
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            rows = self._tuples.get(node.value.id, ())
+            number = self._number(node.slice, known)
+            if number is not None and -len(rows) <= number < len(rows):
+                return rows[number]
+        return None
 
     def _refuse(self, *nodes: ast.AST) -> None:
         """Raise _NotUnderstoodError where a row that is added to is used."""
@@ -224,9 +247,9 @@ class _Additions:
     def _of_addition(self, node: ast.AugAssign, known: Mapping[str, int]) -> AdditionCount:
         self._refuse(node.value)
         target = node.target
-        if not (isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)):
+        if not isinstance(target, ast.Subscript):
             raise _NotUnderstoodError
-        row = self._sums.get(target.value.id)
+        row = self._sum_of(target.value, known)
         index = self._number(target.slice, known)
         if row is None or index is None or not isinstance(node.op, ast.Add | ast.Sub):
             raise _NotUnderstoodError
@@ -255,13 +278,19 @@ class _Additions:
         if helper is None:
             raise _NotUnderstoodError
         sums: dict[str, Sum] = {}
+        tuples: dict[str, Sequence[Sum]] = {}
         numbers: dict[str, int] = {}
         changed = names_set_in(helper.definition)
-        # Hand whole rows on as rows, and whole numbers as constants; others may not hold a
-        # sum.
+        # Hand whole rows on as rows, tuples of them as tuples, and whole numbers as
+        # constants; others may not hold a sum.
         for name, argument in zip(helper.parameters, call.args, strict=False):
-            if isinstance(argument, ast.Name) and argument.id in self._sums:
-                sums[name] = self._sums[argument.id]
+            row = self._sum_of(argument, known)
+            if row is not None:
+                sums[name] = row
+                continue
+            rows = self._sums_of_tuple(argument, known)
+            if rows:
+                tuples[name] = rows
                 continue
             self._refuse(argument)
             number = self._number(argument, known)
@@ -271,8 +300,21 @@ class _Additions:
         kinds = self._kinds.of_helper(helper, call)
         if kinds is None:
             raise _NotUnderstoodError
-        inside = _Additions(source=helper, kinds=kinds, sums=sums, steps=self._steps)
+        inside = _Additions(
+            source=helper, kinds=kinds, sums=sums, tuples=tuples, steps=self._steps
+        )
         return inside.of(helper.definition.body, numbers)
+
+    def _sums_of_tuple(self, node: ast.expr, known: Mapping[str, int]) -> Sequence[Sum]:
+        """The sums of a name of a tuple, or of a tuple that is written out."""
+        if isinstance(node, ast.Name):
+            return self._tuples.get(node.id, ())
+        if not isinstance(node, ast.Tuple):
+            return ()
+        rows = [self._sum_of(element, known) for element in node.elts]
+        sums = [row for row in rows if row is not None]
+        # Of a tuple of sums and of other values the sums would not be known by number.
+        return sums if len(sums) == len(rows) else ()
 
     def _turns(self, node: ast.expr, known: Mapping[str, int]) -> Sequence[int] | None:
         """The numbers over which a loop runs; None where they are not known."""
@@ -322,17 +364,24 @@ class _Additions:
         return self._length(node)
 
     def _length(self, node: ast.expr) -> int | None:
-        """``len(row)`` of a row that is added to."""
+        """``len(row)`` of a row that is added to, and of a tuple of them."""
         if not (
             isinstance(node, ast.Call) and self._source.scope.meaning(node.func) is len
         ):
             return None
-        if len(node.args) == 1 and not node.keywords:
-            row = node.args[0]
-        else:
-            row = None
-        if isinstance(row, ast.Name) and row.id in self._sums:
+        if len(node.args) != 1 or node.keywords:
+            return None
+        row = node.args[0]
+        if not isinstance(row, ast.Name):
+            return None
+        return self._length_of(row)
+
+    def _length_of(self, row: ast.Name) -> int | None:
+        """The length of a row, or of a tuple of rows; None for other names."""
+        if row.id in self._sums:
             return self._sums[row.id].dim
+        if row.id in self._tuples:
+            return len(self._tuples[row.id])
         return None
 
 
@@ -355,20 +404,23 @@ class _Kinds:
     """The kinds of the values of a function.
 
     A name has one kind, joined of the kinds of all values that it ever gets.
-    ``components`` are the kinds of rows, and ``values`` those of other arguments, by
-    parameter; ``single`` says that constants are ``f4``.
+    ``components`` are the kinds of rows, ``tuples`` those of all rows of a tuple, and
+    ``values`` those of other arguments, by parameter; ``single`` says that constants are
+    ``f4``.
     """
 
     def __init__(
         self,
         source: _Source,
         components: Mapping[str, str],
+        tuples: Mapping[str, str],
         values: Mapping[str, str],
         single: bool,
         under_way: Sequence[FunctionType] = (),
     ) -> None:
         self._source = source
         self._components = components
+        self._tuples = tuples
         self._values = values
         self._single = single
         self._under_way = (*under_way, source.function)
@@ -422,8 +474,8 @@ class _Kinds:
 
     def _of_name(self, node: ast.Name | ast.Attribute) -> str:
         if isinstance(node, ast.Name):
-            if node.id in self._components:
-                # The row itself, or another value under its name.
+            if node.id in self._components or node.id in self._tuples:
+                # The row itself, a tuple of rows, or another value under its name.
                 return OTHER
             if node.id in self._kind_of_name:
                 return self._kind_of_name[node.id]
@@ -438,14 +490,27 @@ class _Kinds:
 
     def _of_component(self, node: ast.Subscript) -> str:
         """The kind of ``row[k]`` with a whole number ``k``; other items are not known."""
-        row = node.value
         kind_of_index = self.of(node.slice)
-        if not isinstance(row, ast.Name) or row.id in self._kind_of_name:
-            return OTHER
         if kind_of_index == NOT_YET:
             return NOT_YET
         if kind_of_index == WHOLE:
-            return self._components.get(row.id, OTHER)
+            return self._of_row(node.value)
+        return OTHER
+
+    def _of_row(self, node: ast.expr) -> str:
+        """The kind of the components of ``row``, or of ``rows[k]``; OTHER for no row."""
+        if isinstance(node, ast.Name) and node.id not in self._kind_of_name:
+            return self._components.get(node.id, OTHER)
+        if isinstance(node, ast.Subscript) and self.of(node.slice) == WHOLE:
+            return self._of_tuple(node.value)
+        return OTHER
+
+    def _of_tuple(self, node: ast.expr) -> str:
+        """The kind of the rows of a tuple that has a name, or is written out."""
+        if isinstance(node, ast.Name) and node.id not in self._kind_of_name:
+            return self._tuples.get(node.id, OTHER)
+        if isinstance(node, ast.Tuple) and node.elts:
+            return _joined_kind(self._of_row(element) for element in node.elts)
         return OTHER
 
     def _of_operation(self, node: ast.BinOp) -> str:
@@ -490,12 +555,14 @@ class _Kinds:
         if helper.function in self._under_way:
             return None
         components: dict[str, str] = {}
+        tuples: dict[str, str] = {}
         values: dict[str, str] = {}
         for name, argument in zip(helper.parameters, call.args, strict=False):
-            # A row keeps its kind inside; other arguments have the kind of their value.
-            row = argument.id if isinstance(argument, ast.Name) else ""
-            if row in self._components and row not in self._kind_of_name:
-                components[name] = self._components[row]
+            # Rows keep their kind inside; other arguments have the kind of their value.
+            if self._is_row(argument):
+                components[name] = self._of_row(argument)
+            elif self._is_tuple(argument):
+                tuples[name] = self._of_tuple(argument)
             else:
                 values[name] = self.of(argument)
         for name in helper.parameters[len(call.args) :]:
@@ -503,10 +570,23 @@ class _Kinds:
         return _Kinds(
             source=helper,
             components=components,
+            tuples=tuples,
             values=values,
             single=self._single,
             under_way=self._under_way,
         )
+
+    def _is_row(self, node: ast.expr) -> bool:
+        """True for the name of a row, and for an item of a tuple of rows."""
+        if isinstance(node, ast.Name):
+            return node.id in self._components and node.id not in self._kind_of_name
+        return isinstance(node, ast.Subscript) and self._is_tuple(node.value)
+
+    def _is_tuple(self, node: ast.expr) -> bool:
+        """True for the name of a tuple of rows, and for one that is written out."""
+        if isinstance(node, ast.Name):
+            return node.id in self._tuples and node.id not in self._kind_of_name
+        return isinstance(node, ast.Tuple) and all(map(self._is_row, node.elts))
 
     def returned(self) -> str:
         """The kind of the values that the function returns."""

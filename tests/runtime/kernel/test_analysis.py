@@ -279,7 +279,8 @@ def test_parameters_are_listed_by_argument_and_index(airfoil):
     with pytest.raises(MeshprepError) as error:
         ParLoop(lambda x: None, airfoil["res_calc"])
     assert str(error.value).endswith(
-        "hands it 8: x[0], x[1], q[0], q[1], adt[0], adt[1], res[0], res[1]"
+        "hands it 8: x[0], x[1], q[0], q[1], adt[0], adt[1], res[0], res[1]; or 4, tuples of "
+        "rows: x, q, adt, res"
     )
 
 

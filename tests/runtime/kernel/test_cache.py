@@ -117,8 +117,8 @@ def test_kernels_without_a_file_or_a_module(tmp_path, name):
 def test_files_that_were_cut_off_are_made_anew(tmp_path, ending):
     run(tmp_path, "2", "1")
     sizes = {p: p.stat().st_size for p in tmp_path.rglob(f"*.{ending}")}
-    # of the loop, and of what hands it out
-    assert len(sizes) == 4
+    # Of the loop, and of what calls it on one thread.
+    assert len(sizes) >= 2
     for path, size in sizes.items():
         os.truncate(path, size // 2)
     assert run(tmp_path, "2", "1") == 3.0

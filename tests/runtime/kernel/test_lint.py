@@ -167,4 +167,4 @@ def test_check_access_finds_what_no_element_does(slow):
 
 def test_another_number_of_parameters_is_one_finding():
     (finding,) = lint_kernel(ast.parse("def f(a, b): pass").body[0], LOOP, {})
-    assert finding.what == "the kernel has 2 parameters, but the loop 7 rows"
+    assert finding.what == "the kernel has 2 parameters, but the loop 7 rows of 5 arguments"
