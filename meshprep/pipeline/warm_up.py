@@ -16,12 +16,15 @@ from signal import SIG_IGN, SIGINT, signal
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import Delaunay
 
 from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.kernel.cache import why_nothing_is_kept
 
 from .. import io
+from ..colouring import colour_blocks, colour_threads
 from ..io.generate import generate
 from ..kernels.machine_code import USUAL_MADE, folder
 from ..loops.options import Options
@@ -29,9 +32,9 @@ from ..loops.request_maps import plan_request_maps
 from ..loops.requests import LoopRequest, resolve, simple_request
 from ..mesh import Mesh
 from ..mesh.incidence import Csr, point_graph
-from ..ordering import FOLLOW, METHODS
+from ..ordering import FOLLOW, METHODS, gps
 from ..ordering.by_component import by_component
-from ..partitioning import PARTITIONERS, partition_graph
+from ..partitioning import PARTITIONERS, BlockProblem, partition, partition_graph
 from ..partitioning.multilevel.balancing.reconnect import reconnect_groups
 from ..partitioning.multilevel.refinement.centroids import mean_places
 from ..partitioning.multilevel.tuning import PRESETS
@@ -53,8 +56,18 @@ USUAL = (
     "measure",
 )
 # What other processes compile while a first run reads and orders its mesh: first what the
-# run needs last.
-BESIDE = ("plan none blocks gpu", "measure", "plan gps contiguous gpu", "files gmsh")
+# run needs last, step by step, since processes that need the same kernels wait for each
+# other.
+BESIDE = (
+    "thread-colours",
+    "blocks",
+    "gps",
+    "block-colours",
+    "measure",
+    "plan none blocks gpu",
+    "plan gps contiguous gpu",
+    "files gmsh",
+)
 
 
 def all_tasks() -> list[str]:
@@ -191,6 +204,56 @@ def _warm_plan(method: str, partitioner: str, target: str) -> None:
         follow(mesh.map("cells->nodes").table.copy())
 
 
+def _edges_of_triangles() -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The edges of an irregular triangulation, (n, 2), and their middles, (n, 2).
+
+    What a run compiles to find edges is not compiled here.
+    """
+    points = np.random.default_rng(1).random((1250, 2))
+    corners = Delaunay(points).simplices
+    sides = corners[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
+    edges = np.unique(np.sort(sides, axis=1), axis=0).astype(np.int32)
+    return edges, points[edges].mean(axis=1)
+
+
+def _warm_blocks() -> None:
+    """Blocks that share few points, without what finds and orders the elements."""
+    edges, middle = _edges_of_triangles()
+    n_points = int(edges.max()) + 1
+    problem = BlockProblem(
+        table=edges,
+        n_points=n_points,
+        block_size=SMALL,
+        point_bytes=np.ones(n_points, np.int32),
+        coordinates=middle,
+    )
+    with _as_if_large():
+        partition(problem, "blocks")
+
+
+def _warm_gps() -> None:
+    """The order of a graph."""
+    edges, _ = _edges_of_triangles()
+    gps(point_graph(edges, n_to=int(edges.max()) + 1))
+
+
+def _warm_thread_colours() -> None:
+    """Colours of the elements of blocks."""
+    edges, _ = _edges_of_triangles()
+    colour_threads(edges, n_points=int(edges.max()) + 1, block_offset=_runs_of(edges))
+
+
+def _warm_block_colours() -> None:
+    """Colours of blocks."""
+    edges, _ = _edges_of_triangles()
+    colour_blocks(edges, n_points=int(edges.max()) + 1, block_offset=_runs_of(edges))
+
+
+def _runs_of(elements: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Offsets of blocks of consecutive elements."""
+    return np.append(np.arange(0, len(elements), SMALL), len(elements)).astype(np.int64)
+
+
 @contextmanager
 def _as_if_large() -> Iterator[None]:
     """Cut as large meshes are; small ones nearly always need repairs as well."""
@@ -307,6 +370,10 @@ def _warm_measure() -> None:
 # By the first word of a task.
 _STAGES: dict[str, Callable[..., None]] = {
     "plan": _warm_plan,
+    "blocks": _warm_blocks,
+    "gps": _warm_gps,
+    "thread-colours": _warm_thread_colours,
+    "block-colours": _warm_block_colours,
     "repairs": _warm_repairs,
     "split": _warm_split,
     "graphs": _warm_graphs,
