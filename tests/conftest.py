@@ -16,7 +16,7 @@ from hypothesis import settings
 from meshprep_cuda_check import checked
 from meshprep_runtime import MissingPackageError
 from meshprep_runtime.cuda import build as nvrtc
-from meshprep_runtime.kernel.cache import root
+from meshprep_runtime.kernel import cache
 
 # For what tests of several folders share.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -46,7 +46,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def _link_kernels(place):
-    usual = root()
+    usual = cache.root()
     if usual is not None:
         for path in (usual / "kernels", place):
             path.mkdir(parents=True, exist_ok=True)
@@ -75,6 +75,8 @@ def _compiled_code(pytestconfig):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MESHPREP_CACHE_DIR", str(place))
         patch.setattr(checked, "_compile", _keeping(place / "checked", checked._compile))
+        # All tests have more loops than a user, and the first would be gone when they run again.
+        patch.setattr(cache, "MOST_KEPT", 4000)
         yield
 
 
@@ -105,6 +107,16 @@ def _keeping(folder, compile_it):
         os.replace(whole, kept)
 
     return compile_or_copy
+
+
+@pytest.fixture
+def read_here(monkeypatch):
+    """Read HDF5 files in this process: to start another for each takes most of a test's time.
+
+    For files that cannot crash a library; io/hdf/test_child.py has both ways. It is what meshprep
+    does where Python is part of another program, and cannot be started.
+    """
+    monkeypatch.setattr(sys, "executable", "")
 
 
 @pytest.fixture(scope="session")

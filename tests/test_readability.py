@@ -7,6 +7,7 @@ import ast
 import re
 import tokenize
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -131,12 +132,21 @@ SIGNS = [
 ]
 
 
+@cache
+def nodes_of_all_files():
+    """The file and node of every piece of syntax."""
+    return [
+        (path, node)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+
+
 @pytest.mark.parametrize("sign", SIGNS, ids=lambda sign: sign.__name__)
 def test_nothing_is_packed(sign):
     places = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path, node in nodes_of_all_files()
         if sign(node)
     ]
     assert places == []

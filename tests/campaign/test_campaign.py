@@ -35,12 +35,12 @@ def test_random_combinations(first):
     assert outcomes.count("right") >= CHUNK // 2
 
 
-# A kernel takes seconds to compile, in all of its forms.
-KERNELS = 10
+# A kernel takes seconds to compile, in all of its forms; test_forms.py has more of them.
+KERNELS = 5
 SOME_KERNELS = [
     0,
-    pytest.param(10, marks=pytest.mark.slow),
-    *(pytest.param(first, marks=pytest.mark.long) for first in range(20, 100, KERNELS)),
+    pytest.param(5, marks=pytest.mark.slow),
+    *(pytest.param(first, marks=pytest.mark.long) for first in range(10, 100, KERNELS)),
 ]
 
 

@@ -3,7 +3,6 @@
 import random
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -25,12 +24,7 @@ from meshprep.mesh import Tag
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.ordering import Ordering
 
-
-@pytest.fixture(autouse=True)
-def without_a_process(monkeypatch):
-    """These files are read here, as where Python is part of a program: it is quicker."""
-    monkeypatch.setattr(sys, "executable", "")
-
+pytestmark = pytest.mark.usefixtures("read_here")
 
 # A row of two cubes of six tetrahedra each.
 GRID = np.arange(12).reshape(3, 2, 2)

@@ -16,6 +16,8 @@ from meshprep_runtime import Plan
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.ordering import Ordering
 
+pytestmark = pytest.mark.usefixtures("read_here")
+
 POINTS = np.array([[i & 1, i >> 1 & 1, i >> 2] for i in range(8)], float)
 POINTS = np.vstack([POINTS, POINTS[4:] + np.array([0, 0, 1]), [[0.5, 0.5, 3]]])
 

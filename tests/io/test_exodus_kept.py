@@ -12,6 +12,8 @@ from meshprep.mesh import Dat
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.ordering import Ordering
 
+pytestmark = pytest.mark.usefixtures("read_here")
+
 
 def reordered(old, new, **options):
     """Write the file in a random order that keeps the cells of a block together."""

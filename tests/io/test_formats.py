@@ -41,6 +41,7 @@ def attempt(mesh, path, name, drop):
         return None
 
 
+@pytest.mark.usefixtures("read_here")
 @pytest.mark.parametrize(("name", "ending"), ENDINGS)
 def test_plain_meshes_are_exact_or_refused(name, ending, tmp_path):
     for kind, mesh in plain_meshes().items():
@@ -51,6 +52,7 @@ def test_plain_meshes_are_exact_or_refused(name, ending, tmp_path):
             assert difference(mesh, back, digits=io.FORMATS[name].digits) is None, kind
 
 
+@pytest.mark.usefixtures("read_here")
 @pytest.mark.parametrize(("name", "ending"), ENDINGS)
 @pytest.mark.parametrize("what", DECORATIONS)
 def test_what_is_on_a_mesh_is_exact_or_named(name, ending, what, tmp_path):

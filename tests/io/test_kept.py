@@ -14,6 +14,8 @@ from test_cgns import TETS, XYZ, tree
 from meshprep import io
 from meshprep_cli.main import main
 
+pytestmark = pytest.mark.usefixtures("read_here")
+
 LEFT = [[1, 2, 4], [1, 4, 3]]
 RIGHT = [[9, 12, 10], [9, 11, 12]]
 

@@ -13,6 +13,8 @@ from meshprep.mesh import Dat, Mesh, Tag
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.types.ordering import Ordering
 
+pytestmark = pytest.mark.usefixtures("read_here")
+
 NAMES = np.bytes_("".join(name.ljust(16) for name in ("VX", "VY", "VZ")))
 
 

@@ -15,6 +15,8 @@ from meshprep.mesh import Dat, Mesh, Tag
 from meshprep.mesh.assemble import Block, assemble
 from meshprep.mesh.cells import shape_of
 
+pytestmark = pytest.mark.usefixtures("read_here")
+
 FIRST = (
     "triangles",
     "quads",

@@ -9,6 +9,8 @@ from meshprep import io
 from meshprep.mesh.assemble import Block, assemble
 from meshprep.mesh.cells import shape_of
 
+pytestmark = pytest.mark.usefixtures("read_here")
+
 # What Gmsh writes of each type, in the formats that hold it.
 FIRST = ("inp", "vtk", "med", "bdf", "mesh", "su2")
 SECOND = ("inp", "vtk", "med", "bdf")

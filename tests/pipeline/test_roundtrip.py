@@ -12,6 +12,8 @@ from meshprep.mesh import Dat, Mesh
 from meshprep_cli.main import main
 from meshprep_runtime import MeshprepError, Plan
 
+pytestmark = pytest.mark.usefixtures("read_here")
+
 REAL = Path(__file__).parents[3] / "shared" / "data" / "meshes"
 KINDS = {
     "triangles": ("delaunay2d", {"cells": 300}),

@@ -61,15 +61,23 @@ def compile_program():
     """A function that compiles, and returns what the compiler says.
 
     It skips where this machine cannot; in CI, only where the compiler is an ``optional`` one. What
-    a ``checked`` program reads or frees wrongly, or never frees, ends it.
+    a ``checked`` program reads or frees wrongly, or never frees, ends it. Without a ``program`` the
+    compiler reads the source, templates and all, and stops there.
     """
 
-    def compile_program(compiler, flags, source, program, optional=False, checked=False):
+    def compile_program(
+        compiler, flags, source, program=None, optional=False, checked=False
+    ):
         found, hdf5 = shutil.which(compiler), hdf5_flags()
         if found is None or hdf5 is None:
             missing = f"no compiler '{compiler}'" if found is None else "no libhdf5-dev"
             assert optional or "MESHPREP_REQUIRE_C" not in os.environ, missing
             pytest.skip(f"{missing} on this machine")
+        if program is None:
+            words = [found, *flags, "-fsyntax-only", str(source), *hdf5]
+            read = subprocess.run(words, capture_output=True, text=True)
+            assert read.returncode == 0, read.stderr
+            return read.stderr
         flags = [*flags, *(sanitizers(found) if checked else [])]
         kept = _kept([found, *flags, *hdf5], source)
         if kept.exists():

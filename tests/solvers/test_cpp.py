@@ -135,15 +135,6 @@ def on_host(compile_program, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def fast_on_host(compile_program, tmp_path_factory):
-    """As solvers are compiled: where products and sums are contracted if the compiler likes."""
-    program = tmp_path_factory.mktemp("fast") / "loops"
-    flags = ["-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"]
-    assert compile_program("g++", [*HOST, *flags], HERE / "loops.cpp", program) == ""
-    return program
-
-
-@pytest.fixture(scope="module")
 def under_checks(compile_program, tmp_path_factory):
     program = tmp_path_factory.mktemp("checked") / "loops"
     assert compile_program("g++", CHECKED, HERE / "loops.cpp", program) == ""
@@ -261,10 +252,28 @@ def large_plan(tmp_path_factory, request):
     return made, folder / "large.plan.h5"
 
 
+# Without the optimiser; and as solvers are compiled, where products and sums are contracted if the
+# compiler likes.
+OPTIMISED = {
+    "-O0": ["-O0"],
+    "-O3": ["-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"],
+}
+
+
+@pytest.fixture(scope="module")
+def rounded(compile_program, tmp_path_factory):
+    """The program of rounded.cpp by the optimisation of its compiler."""
+    folder = tmp_path_factory.mktemp("rounded")
+    for name, flags in OPTIMISED.items():
+        said = compile_program("g++", [*HOST, *flags], HERE / "rounded.cpp", folder / name)
+        assert said == ""
+    return {name: folder / name for name in OPTIMISED}
+
+
 @pytest.mark.slow
-def test_forms_and_threads_give_the_same_bits(on_host, fast_on_host, large_plan):
-    assert run(on_host, large_plan[1], "same bits") == (0, "", "")
-    assert run(fast_on_host, large_plan[1], "same bits") == (0, "", "")
+def test_forms_and_threads_give_the_same_bits(rounded, large_plan):
+    for program in rounded.values():
+        assert run(program, large_plan[1]) == (0, "", "")
 
 
 def test_fractions_are_cut_off_where_a_plain_loop_cuts_them_off(on_host, large_plan):
@@ -426,15 +435,11 @@ def test_the_programs_of_the_pages_are_of_both_versions(
 ):
     source = tmp_path / PAGES[page]
     source.write_text(dict(steps(page))[PAGES[page]])
+    # test_tutorials.py builds and runs them
     for version in ("-std=c++17", "-std=c++20"):
-        built = compile_program(
-            compiler,
-            [*STRICT, version, "-O0"],
-            source,
-            tmp_path / "program",
-            optional=compiler != "g++",
-        )
-        assert built == ""
+        flags = [*STRICT, version]
+        optional = compiler != "g++"
+        assert compile_program(compiler, flags, source, optional=optional) == ""
 
 
 # Rows as par_loop hands them out: side by side, and with other elements between components.

@@ -7,6 +7,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
+
+# The syntax that was proved to be that of a code. A code never changes, so that all loops
+# of a kernel share one proof, which takes milliseconds.
+_PROVED: WeakKeyDictionary[CodeType, ast.FunctionDef] = WeakKeyDictionary()
 
 
 def function_of(kernel: object) -> FunctionType | None:
@@ -20,11 +25,14 @@ def function_of(kernel: object) -> FunctionType | None:
 def definition_of(kernel: object) -> ast.FunctionDef | None:
     """The syntax of a function; None where its source is missing, or gives other code.
 
-    O(source).
+    Nobody may change it: it is given again for the same code. O(source), the first time.
     """
     function = function_of(kernel)
     if function is None:
         return None
+    known = _PROVED.get(function.__code__)
+    if known is not None:
+        return known
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(function))).body
         # Python calls functions of modules that it sees imported in a way of its own, so
@@ -38,6 +46,7 @@ def definition_of(kernel: object) -> ast.FunctionDef | None:
     same = any(_same_code(code, function.__code__) for code in codes)
     definition = body[0] if len(body) == 1 else None
     if same and isinstance(definition, ast.FunctionDef):
+        _PROVED[function.__code__] = definition
         return definition
     return None
 

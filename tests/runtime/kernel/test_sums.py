@@ -1,5 +1,8 @@
 """Which sums may wait: what is proved of kernels, beside what numba makes of them."""
 
+import ast
+import inspect
+
 import numba
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from meshprep_runtime.kernel.analysis import fresh
 from meshprep_runtime.kernel.bind import slots
 from meshprep_runtime.kernel.rows import reaches_apart, rows_of
 from meshprep_runtime.kernel.sums import SINGLE_OF_SINGLE, may_wait
+from meshprep_runtime.kernel.syntax import definition_of
 
 MAP, MORE = "cells->p", "cells->q"
 TWO, TWICE, BOTH = 2, (0, 1, 0), (0, 1)
@@ -383,3 +387,21 @@ def test_an_element_that_reaches_a_point_twice(slow):
     tables[MAP][1] = 2
     plan = slow.plan(sizes, tables, [Loop("l", "cells", args)])["l"]
     assert not reaches_apart(given, plan.tables)
+
+
+def test_the_syntax_of_a_code_is_read_once(monkeypatch):
+    """All loops of a kernel share it; another code of the same name has its own."""
+
+    def kernel(a):
+        a[0] += 1.0
+
+    first, its_code = definition_of(kernel), kernel.__code__
+
+    def kernel(a):
+        a[0] += 2.0
+
+    assert ast.unparse(definition_of(kernel)).endswith("a[0] += 2.0")
+    assert ast.unparse(first).endswith("a[0] += 1.0")
+    monkeypatch.setattr(inspect, "getsource", None)
+    kernel.__code__ = its_code
+    assert definition_of(kernel) is first

@@ -518,7 +518,12 @@ class CallMachine(RuleBasedStateMachine):
 
 
 EXAMPLES = pytest.mark.parametrize(
-    ("examples", "steps"), [(8, 20), pytest.param(200, 40, marks=pytest.mark.slow)]
+    ("examples", "steps"),
+    [
+        (8, 20),
+        pytest.param(80, 40, marks=pytest.mark.slow),
+        pytest.param(400, 40, marks=pytest.mark.long),
+    ],
 )
 
 
