@@ -108,7 +108,8 @@ ROOMS = {
     ),
     "arrays": "colouring distribute kernels loops mesh ordering partitioning registry",
     "pipeline": (
-        "distribute io kernels loops mesh metrics partitioning registry ordering staging topology"
+        "colouring distribute io kernels loops mesh metrics partitioning registry ordering "
+        "staging topology"
     ),
     "reporting": "colouring io kernels loops mesh metrics partitioning pipeline topology",
     "commands": "distribute io loops mesh pipeline reporting",
