@@ -16,9 +16,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..types.loops import Access, Loop
+from ..types.loops import Access, Arg, Loop
 from .known import OPERATORS
-from .parameters import KernelParameter, parameters_of_kernel
+from .parameters import parameters_of_kernel
 from .syntax import names_in, names_set_in
 
 # Paths that are followed, and turns of a loop, at most.
@@ -96,35 +96,48 @@ def lint_kernel(
             f"of {len(loop.args)} arguments"
         )
         return [LintFinding(definition.lineno, f"loop '{loop.name}'", what)]
-    # A parameter that is a tuple of rows is not followed.
-    rows = {
-        name: _row_of(parameter)
-        for name, parameter in zip(names, parameters, strict=True)
-        if parameter.is_row
-    }
-    reader = _PathReader(rows, numbers)
+    # The rows of a tuple are known by the names ``x[0]``, ``x[1]``.
+    rows: dict[str, _Row] = {}
+    lengths: dict[str, int] = {}
+    for name, parameter in zip(names, parameters, strict=True):
+        if parameter.is_row:
+            rows[name] = _row_of(parameter.arg, parameter.columns[0])
+            continue
+        lengths[name] = len(parameter.columns)
+        for number, column in enumerate(parameter.columns):
+            rows[f"{name}[{number}]"] = _row_of(parameter.arg, column)
+    reader = _PathReader(rows, lengths, numbers)
     with suppress(_Unfollowed, RecursionError):
         reader.read(definition)
     return sorted({*reader.findings, *reader.reads_of_unset()})
 
 
-def _row_of(parameter: KernelParameter) -> _Row:
-    """The row that a parameter of the kernel is."""
-    arg = parameter.arg
+def _row_of(arg: Arg, column: int) -> _Row:
+    """The row that the kernel gets for a column of an argument."""
     dim = arg.dim
     if arg.columns is not None:
         dim *= len(arg.index)
     index = ""
     if arg.map is not None and arg.columns is None:
-        index = f", index {parameter.columns[0]}"
+        index = f", index {column}"
     return _Row(f"argument '{arg.name}'{index}", dim, arg.access)
 
 
 class _PathReader:
-    """Follows the paths through a kernel and collects findings."""
+    """Follows the paths through a kernel and collects findings.
 
-    def __init__(self, rows: Mapping[str, _Row], numbers: Mapping[str, int]) -> None:
+    ``rows`` are known by their names, those of tuples with their numbers; ``lengths`` are
+    those of tuples.
+    """
+
+    def __init__(
+        self,
+        rows: Mapping[str, _Row],
+        lengths: Mapping[str, int],
+        numbers: Mapping[str, int],
+    ) -> None:
         self.rows = rows
+        self.lengths = lengths
         self.outside = numbers
         self.findings: set[LintFinding] = set()
         # By row and component: the lines on which a path reads it unset, and the first line
@@ -149,10 +162,9 @@ class _PathReader:
             # An inner function may set rows under other names.
             if isinstance(node, ast.Lambda | ast.FunctionDef) and node is not definition:
                 raise _Unfollowed
-        start = _Path(
-            written={name: set() for name in self.rows},
-            from_rows={name: {name} for name in self.rows},
-        )
+        from_rows = {name: {name} for name in self.rows}
+        from_rows |= {name: self._rows_of_tuple(name) for name in self.lengths}
+        start = _Path(written={name: set() for name in self.rows}, from_rows=from_rows)
         for path in self._statements(definition.body, [start]):
             self._look_at_end(definition, path)
 
@@ -305,7 +317,7 @@ class _PathReader:
         """Look at the reads of a value, but for sums that a row of 'inc' may have."""
         assert node.value is not None
         target = node.target if not isinstance(node, ast.Assign) else node.targets[0]
-        name = _name_of_item(target)
+        name = self._row_name(target, path)
         # ``t = r[0]`` may be added to and put back; ``r[0] = r[0] + f`` adds.
         kept = isinstance(target, ast.Name)
         if name in self.rows and not isinstance(node, ast.AugAssign):
@@ -320,13 +332,15 @@ class _PathReader:
         path: _Path,
     ) -> None:
         """Take what an assignment to one target does."""
-        name = _name_of_item(target)
-        is_item = isinstance(target, ast.Subscript)
+        name = self._row_name(target, path)
+        is_item = isinstance(target, ast.Subscript) and not self._is_in_tuple(target)
         adding = isinstance(node, ast.AugAssign)
         if name is None:
             raise _Unfollowed
         # ``row = value`` changes no row, and the name is none any more.
         if not is_item and name in self.rows and not adding:
+            raise _Unfollowed
+        if name in self.lengths:
             raise _Unfollowed
         if not is_item and name not in self.rows:
             self._set_name(name=name, value=value, adding=adding, path=path)
@@ -416,8 +430,9 @@ class _PathReader:
             if isinstance(part, ast.Call) and ast.unparse(part.func) == "len":
                 of_items |= {id(argument) for argument in part.args}
         for item in items:
-            name = _name_of_item(item)
-            if name in self.rows and isinstance(item.value, ast.Name):
+            name = self._row_name(item.value, path)
+            whole_row = isinstance(item.value, ast.Name) or self._is_in_tuple(item.value)
+            if name in self.rows and whole_row:
                 assert name is not None
                 components = self._components(item, name, path)
                 if self.rows[name].access is Access.WRITE:
@@ -433,17 +448,66 @@ class _PathReader:
                     )
         for part in ast.walk(node):
             # A row as a whole may be read and set by what it is handed to.
-            if (
-                isinstance(part, ast.Name)
-                and part.id in self.rows
-                and id(part) not in of_items
-            ):
-                path.written[part.id] |= set(range(self.rows[part.id].dim))
-                self._drop_decisions(part.id, path)
+            if id(part) not in of_items:
+                for name in self._rows_of_whole(part, path):
+                    path.written[name] |= set(range(self.rows[name].dim))
+                    self._drop_decisions(name, path)
             if isinstance(part, ast.NamedExpr):
                 self._set_name(
                     name=part.target.id, value=part.value, adding=False, path=path
                 )
+
+    def _is_in_tuple(self, node: ast.AST) -> bool:
+        """True for ``x[k]`` of a tuple of rows ``x``."""
+        return (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in self.lengths
+        )
+
+    def _row_name(self, node: ast.expr, path: _Path) -> str | None:
+        """``r`` of ``r``, ``r[0]`` and ``r[0][1]``, and ``x[0]`` of a tuple ``x``.
+
+        None for others, and for a row of a tuple whose number is not known.
+        """
+        while isinstance(node, ast.Subscript):
+            if isinstance(node.value, ast.Name) and node.value.id in self.lengths:
+                return self._row_of_tuple(node, node.value.id, path)
+            node = node.value
+        if isinstance(node, ast.Name):
+            return node.id
+        return None
+
+    def _row_of_tuple(self, node: ast.Subscript, name: str, path: _Path) -> str | None:
+        """The name of the row that an item of a tuple is."""
+        length = self.lengths[name]
+        number = self._number(node.slice, path)
+        if number is None:
+            return None
+        if not -length <= number < length:
+            what = f"takes row {number} of a tuple of {length} rows: count from 0"
+            self._find(node, f"{name}[0]", what)
+            raise _Unfollowed
+        return f"{name}[{number % length}]"
+
+    def _rows_of_tuple(self, name: str) -> set[str]:
+        """The names of all rows of a tuple."""
+        return {f"{name}[{number}]" for number in range(self.lengths[name])}
+
+    def _rows_of_whole(self, node: ast.AST, path: _Path) -> set[str]:
+        """The rows that a name, or an item of a tuple, stands for as a whole."""
+        if isinstance(node, ast.Name) and node.id in self.lengths:
+            return self._rows_of_tuple(node.id)
+        if isinstance(node, ast.Name) and node.id in self.rows:
+            return {node.id}
+        if not isinstance(node, ast.Subscript) or not self._is_in_tuple(node):
+            return set()
+        # Of a number that is not known any row may be meant.
+        name = self._row_name(node, path)
+        assert isinstance(node.value, ast.Name)
+        if name is None:
+            return self._rows_of_tuple(node.value.id)
+        return {name}
 
     def _check_read(
         self, node: ast.AST, name: str, components: set[int], path: _Path
@@ -514,6 +578,8 @@ class _PathReader:
         """Tests of a name may go another way once it has changed."""
         if name in self.rows and self.rows[name].access in REDUCED:
             return
+        # Of ``x[0]`` the name ``x`` stands in tests.
+        name = name.partition("[")[0]
         for text in [text for text in path.decided if name in _names_of_text(text)]:
             del path.decided[text]
 

@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import re
 import textwrap
 
 import effort
@@ -29,9 +30,25 @@ HEAD = "def kernel(q1, q2, r1, r2, w, v, high):\n"
 RIGHT = "w[0] = w[1] = 0"
 
 
-def found(body, loop=LOOP, **numbers):
-    text = HEAD + textwrap.indent(textwrap.dedent(body), "    ")
-    return lint_kernel(ast.parse(text).body[0], loop, numbers)
+TUPLES_HEAD = "def kernel(q, r, w, v, high):\n"
+ROW_OF_TUPLE = {"q1": "q[0]", "q2": "q[1]", "r1": "r[0]", "r2": "r[1]"}
+
+
+def found(body, **numbers):
+    """The findings in a kernel of rows; in one of tuples of rows they are the same."""
+    findings = findings_in(HEAD, body, numbers)
+    in_tuples = findings_in(TUPLES_HEAD, with_tuples(body), numbers)
+    assert in_tuples == [f._replace(what=with_tuples(f.what)) for f in findings]
+    return findings
+
+
+def findings_in(head, body, numbers):
+    text = head + textwrap.indent(textwrap.dedent(body), "    ")
+    return lint_kernel(ast.parse(text).body[0], LOOP, numbers)
+
+
+def with_tuples(text):
+    return re.sub(r"\b[qr][12]\b", lambda match: ROW_OF_TUPLE[match[0]], text)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +180,29 @@ def test_check_access_finds_what_no_element_does(slow):
         MeshprepError, match=r"'y', index 1: kernel .*test_lint.py:\d+ reads a"
     ):
         loop.check_access(**arrays)
+
+
+def test_a_row_past_a_tuple_is_found():
+    (finding,) = findings_in(
+        TUPLES_HEAD, f"{RIGHT}\nfor i in range(3):\n    r[i][0] += 1", {}
+    )
+    assert finding.line == 4
+    assert finding.what == "takes row 2 of a tuple of 2 rows: count from 0"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for i in range(2):\n    r[i][0] += q[1 - i][0]",
+        "fill(r)\nfill(r[0])",
+        "k = int(v[0])\nr[k][0] += q[k][0]",
+        "for row in r:\n    row[0] += 1",
+        "first, second = q\nr[0][0] += first[0]",
+        "r = q",
+    ],
+)
+def test_right_uses_of_tuples_and_unfollowed_ones_pass(body):
+    assert findings_in(TUPLES_HEAD, f"{RIGHT}\n{body}", {}) == []
 
 
 def test_another_number_of_parameters_is_one_finding():
