@@ -132,6 +132,17 @@ def _pattern(plan):
     return csr.row_ptr, csr.columns
 
 
+def test_a_kernel_of_tuples_assembles_the_same_matrix(plan, whole):
+    def by_argument(corners, w, K):
+        a, b, c = corners
+        for i in range(6):
+            for j in range(6):
+                K[6 * i + j] += (a[0] + i) * (b[0] - j) + c[0] * w[0]
+
+    made = Assembly(by_argument, plan)(**whole)
+    assert np.array_equal(made.to_scipy().toarray(), summed(plan, whole))
+
+
 @pytest.mark.parametrize("store", ["ellpack", "lazy-ellpack", "local"])
 def test_every_store_holds_the_same_matrix(plan, whole, store):
     made = Assembly(local_matrix, plan, store=store)(**whole)
