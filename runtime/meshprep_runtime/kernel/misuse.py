@@ -424,6 +424,7 @@ class _SourceReader:
         row = self.rows.get(name or "")
         # A component of a row is set: check its index, then its value.
         if isinstance(target, ast.Subscript):
+            self._refuse_row_as_whole(target)
             name = ast.unparse(target.value)
             row = self._row(target.value, known)
             if row is not None:
@@ -459,6 +460,7 @@ class _SourceReader:
         if isinstance(node, ast.NamedExpr):
             known.pop(node.target.id, None)
         if isinstance(node, ast.Subscript):
+            self._refuse_two_indices(node)
             row = self._row(node.value, known)
             if row is not None:
                 self._check_index(row, node, known)
@@ -566,6 +568,32 @@ class _SourceReader:
                 f"takes row {number} of a tuple of {len(rows)} rows: count from 0",
             )
         return rows[number]
+
+    def _rows_of_item(self, node: ast.Subscript) -> Sequence[KernelRow]:
+        """The rows of the tuple that an item is taken of; empty for other items."""
+        if isinstance(node.value, ast.Name):
+            return self.tuples.get(node.value.id, ())
+        return ()
+
+    def _refuse_row_as_whole(self, target: ast.Subscript) -> None:
+        """Raise MeshprepError where ``x[0] = value`` sets a row of a tuple of rows."""
+        self._refuse_two_indices(target)
+        rows = self._rows_of_item(target)
+        if rows:
+            item = ast.unparse(target)
+            self._fail(
+                rows[0], target, f"sets the row '{item}' as a whole: set {item}[0], ..."
+            )
+
+    def _refuse_two_indices(self, node: ast.Subscript) -> None:
+        """Raise MeshprepError where ``x[0, 1]`` takes two indices of a tuple of rows."""
+        rows = self._rows_of_item(node)
+        if rows and isinstance(node.slice, ast.Tuple):
+            row, *component = map(ast.unparse, node.slice.elts)
+            item = f"{ast.unparse(node.value)}[{row}]" + "".join(
+                f"[{k}]" for k in component
+            )
+            self._fail(rows[0], node, f"takes two indices of a tuple of rows: write {item}")
 
     def _tuple_of_rows(
         self, node: ast.expr, known: Mapping[str, Any]

@@ -175,9 +175,24 @@ def multiply(row, value):
     row[0] *= value
 
 
+def sets_a_row(x, k, f):
+    f[0] += x[0]
+
+
+def takes_two_indices(x, k, f):
+    f[0][0] += x[0, 1]
+
+
+def sets_by_two_indices(x, k, f):
+    f[0, 1] += x[0][1]
+
+
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
+        (sets_a_row, r"'f', index 0: .* sets the row 'f\[0\]' as a whole: set f\[0\]\[0\]"),
+        (takes_two_indices, r"'x', index 0: .* takes two indices .*: write x\[0\]\[1\]"),
+        (sets_by_two_indices, r"'f', index 0: .* takes two indices .*: write f\[0\]\[1\]"),
         (past_the_rows, "'f', index 0: .* takes row 4 of a tuple of 4 rows"),
         (past_the_components, "'f', index 3: .* reaches component 2 of a row of dim 2"),
         (sets_what_it_adds_to, "'f', index 1: .* sets a row that is only added to"),
