@@ -196,8 +196,11 @@ def run_client(
     words = [str(python), str(HERE / f"run_{client.driver}.py"), str(mesh_file)]
     if own_order:
         words.append("--own-order")
+    # FiPy starts `gmsh`, which pip puts beside this Python.
+    path = os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)])
+    environment = os.environ | ONE_THREAD | {"PATH": path}
     done = subprocess.run(
-        words, env=os.environ | ONE_THREAD, capture_output=True, text=True, check=False
+        words, env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise ClientError(done.stderr.strip()[-2000:])
