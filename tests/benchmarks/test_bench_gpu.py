@@ -225,21 +225,28 @@ def test_shapes_beside_blocks(bench, monkeypatch):
     assert reuse["lines"] == pytest.approx(64 / 36)
 
 
-@pytest.mark.slow
-def test_forms_of_integration(bench, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    "degrees",
+    [
+        pytest.param((1, 2), marks=pytest.mark.slow),
+        pytest.param((3, 4), marks=pytest.mark.long),
+    ],
+)
+def test_forms_of_integration(bench, capsys, monkeypatch, degrees):
     """All forms and layouts give NumPy's matrices, of which one is known by hand."""
     import bench_gpu_forms as forms
 
+    monkeypatch.setattr(forms, "DEGREES", degrees)
     monkeypatch.setattr(forms, "SAMPLES", 1)
     monkeypatch.setattr(forms, "taken", lambda made, arch: {"registers": None})
     forms.main("--emulate", "40")
     rows = capsys.readouterr().out.splitlines()[1:]
-    assert len(rows) == 4 * 3 * 2
+    assert len(rows) == len(degrees) * 3 * 2
     unit = np.array([[[0.0, 0], [1, 0], [1, 1], [0, 1]]])
     # Bilinear functions on the unit square, in an order that both directions share.
     diagonal = np.diag(forms.matrices(unit, 1).reshape(4, 4))
     np.testing.assert_allclose(diagonal, 2 / 3)
-    for degree in forms.DEGREES:
+    for degree in degrees:
         n = (degree + 1) ** 2
         rowsums = forms.matrices(unit, degree).reshape(n, n).sum(axis=1)
         np.testing.assert_allclose(rowsums, 0, atol=1e-10)

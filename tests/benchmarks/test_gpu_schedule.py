@@ -234,10 +234,18 @@ def test_unknown_parts_are_refused(every):
 RUNTIME = Path(__file__).parents[1] / "runtime"
 # Parts of which the stand-in of CuPy runs the first rows.
 ON_CUPY = ["stress", "loops", "forms", "stores", "batches", "ranks", "first"]
+# The others take as long together as all other tests of benchmarks; test_bench_gpu.py runs their
+# texts without CuPy.
+IN_CI = ("loops", "ranks", "first")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ON_CUPY)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in IN_CI else pytest.mark.long)
+        for name in ON_CUPY
+    ],
+)
 def test_parts_as_on_a_gpu(every, monkeypatch, tmp_path, capsys, name):
     """The first rows of each part, by CuPy's calls: what g++ alone takes may not be there."""
     monkeypatch.syspath_prepend(str(RUNTIME))
