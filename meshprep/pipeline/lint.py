@@ -41,7 +41,8 @@ def lint_file(
     Raises
     ------
     MeshprepError
-        For a file that cannot be read or parsed, a function or loop that is not there.
+        For a file that cannot be read or parsed, a function or loop that is not there; and
+        without a mesh for tuples of rows whose length only a mesh tells.
     """
     # From the right: a path of Windows has a colon, too.
     file, colon, name = kernel.rpartition(":")
@@ -51,6 +52,7 @@ def lint_file(
     request = _request_of(requests, loop, name)
     loop_to_check: Loop
     if mesh is None:
+        _refuse_tuples_of_unknown_length(definition, request)
         loop_to_check = loop_of_kernel(request, len(definition.args.args))
     else:
         (spec,) = plan_request_maps(mesh, [request])[1]
@@ -89,6 +91,35 @@ def _parsed(file: Path, name: str) -> tuple[ast.FunctionDef, dict[str, int]]:
     if function is None:
         raise MeshprepError(f"{file} has no function '{name}'")
     return function, numbers
+
+
+def _refuse_tuples_of_unknown_length(
+    definition: ast.FunctionDef, request: LoopRequest
+) -> None:
+    """Raise MeshprepError for a parameter that is a tuple of all rows of a map."""
+    names = [argument.arg for argument in definition.args.args]
+    args = request.values["args"]
+    if len(names) != len(args):
+        return
+    for name, arg in zip(names, args, strict=True):
+        is_whole = isinstance(arg, dict) and "map" in arg and "index" not in arg
+        if is_whole and _is_used_as_tuple(definition, name):
+            raise MeshprepError(
+                f"{request.where}: kernel '{definition.name}' takes '{name}' as a tuple of "
+                "rows, and only a mesh tells how many: give --mesh, or index = [0, 1] in the "
+                "argument"
+            )
+
+
+def _is_used_as_tuple(definition: ast.FunctionDef, name: str) -> bool:
+    """True where ``x[0][1]`` takes an item of an item, or ``a, b = x`` takes all items."""
+    taken: list[ast.expr] = []
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Subscript):
+            taken.append(node.value.value)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            taken.append(node.value)
+    return any(isinstance(whole, ast.Name) and whole.id == name for whole in taken)
 
 
 def _request_of(

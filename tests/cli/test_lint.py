@@ -69,6 +69,46 @@ def test_a_mesh_tells_the_columns(cli, files):
     assert "has 4 parameters, but the loop 8 rows" in cli(*words)[1]
 
 
+TUPLES = """\
+def flux(t, r):
+    f = t[1][0] - t[0][0]
+    r[0][0] SIGN f
+    first, second = r
+    second[0] -= f
+"""
+TWO_ARGS = """\
+[loop.flux]
+over = "edges"
+args = [
+  { dat = "t", map = "edges->cells", access = "read" },
+  { dat = "r", map = "edges->cells", access = "inc" },
+]
+"""
+
+
+def test_tuples_of_rows_need_the_number_of_columns(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    meshprep.write(generate("delaunay2d", cells=60), "wing.msh")
+    Path("loops.toml").write_text(TWO_ARGS)
+    Path("k.py").write_text(TUPLES.replace("SIGN", "="))
+    words = ("lint", "k.py:flux", "--loops", "loops.toml")
+    code, _, said = cli(*words)
+    assert code == 2
+    assert (
+        "takes 't' as a tuple of rows, and only a mesh tells how many: give --mesh" in said
+    )
+    wrong = "wrong: k.py:3: argument 'r', index 0: sets a row that is only added to"
+    code, out, _ = cli(*words, "--mesh", "wing.msh")
+    assert code == 1
+    assert out.startswith(wrong)
+    # The same, where the loop names the columns.
+    with_index = TWO_ARGS.replace("access", "index = [0, 1], access")
+    Path("loops.toml").write_text(with_index)
+    assert cli(*words)[1].startswith(wrong)
+    Path("k.py").write_text(TUPLES.replace("SIGN", "+="))
+    assert cli(*words)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("kernel", "said"),
     [
