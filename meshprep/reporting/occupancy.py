@@ -6,7 +6,7 @@ from typing import Any
 from meshprep_runtime.cuda import DeviceFunction, program
 from meshprep_runtime.cuda.build import compiled
 from meshprep_runtime.cuda.occupancy import USUAL_ARCH, most_shared_bytes, occupancy
-from meshprep_runtime.cuda.strategies import STRATEGIES, WARP
+from meshprep_runtime.cuda.strategies import MOST_THREADS, STRATEGIES, WARP
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.kernel.analysis import name_of
 from meshprep_runtime.kernel.bind import slots
@@ -117,7 +117,10 @@ def program_on_card(
 def _variants_for_gpus(plan: LoopPlan, has_kernel: bool) -> Iterator[str | None]:
     """The blocks that ``auto`` may run on a GPU; None for a loop without blocks there."""
     names = []
-    for name in plan.variants:
+    for name, blocks in plan.variants.items():
+        # Blocks that tuning made for a CPU have more elements than a thread block takes.
+        if blocks.block_size > MOST_THREADS:
+            continue
         choice = choose(plan, slots(plan), most_shared_bytes(USUAL_ARCH), variant=name)
         if choice.variant is not None:
             names.append(name)

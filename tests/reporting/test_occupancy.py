@@ -121,6 +121,24 @@ def test_without_a_kernel_no_registers_are_shown(plan):
     assert table.title.endswith("by threads and staged bytes")
 
 
+def test_blocks_for_a_cpu_hold_no_thread_block():
+    """Tuning adds blocks of thousands of elements, which no GPU runs."""
+    mesh = generate("box", nx=64, ny=64, type="quad")
+    args = [{"dat": "s", "map": "cells->nodes", "access": "inc"}]
+    loops = {"count": {"over": "cells", "args": args}}
+    large = prepare(mesh, loops, Options(block_size=2048)).plan
+    assert occupancy_records(large, {}, ["sm_75"]) == []
+    kernels = {"count": DeviceFunction("count", COUNT)}
+    (record,) = occupancy_records(large, kernels, ["sm_75"])
+    assert record["runs as"] == "global-atomics"
+
+
+COUNT = """
+__device__ void count(double* a, double* b, double* c, double* d)
+{ a[0] += 1; b[0] += 1; c[0] += 1; d[0] += 1; }
+"""
+
+
 def test_of_several_plans_one_card(plan):
     (table,) = compare([plan, plan]).occupancy_tables()
     assert [row[0] for row in table.rows] == ["plan 1", "plan 2"]
