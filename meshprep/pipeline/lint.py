@@ -106,20 +106,20 @@ def _refuse_tuples_of_unknown_length(
         if is_whole and _is_used_as_tuple(definition, name):
             raise MeshprepError(
                 f"{request.where}: kernel '{definition.name}' takes '{name}' as a tuple of "
-                "rows, and only a mesh tells how many: give --mesh, or index = [0, 1] in the "
-                "argument"
+                "rows, and only a mesh tells how many: give --mesh, or index = [0, 1] in "
+                "the argument"
             )
 
 
 def _is_used_as_tuple(definition: ast.FunctionDef, name: str) -> bool:
     """True where ``x[0][1]`` takes an item of an item, or ``a, b = x`` takes all items."""
-    taken: list[ast.expr] = []
+    used_as_tuples: list[ast.expr] = []
     for node in ast.walk(definition):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Subscript):
-            taken.append(node.value.value)
+            used_as_tuples.append(node.value.value)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
-            taken.append(node.value)
-    return any(isinstance(whole, ast.Name) and whole.id == name for whole in taken)
+            used_as_tuples.append(node.value)
+    return any(isinstance(whole, ast.Name) and whole.id == name for whole in used_as_tuples)
 
 
 def _request_of(
