@@ -33,6 +33,7 @@ from gpu_timing import check_off, device_or_exit, device_seconds, report_gpu, ta
 
 import meshprep
 from meshprep.io.generate import generate
+from meshprep.mesh.cells import shape_of
 from meshprep.mesh.geometry import centroids
 from meshprep_cuda_check.emulated import EmulatedDevice
 from meshprep_runtime import LoopPlan, ParLoop, Plan
@@ -61,15 +62,8 @@ SHAPES = {
     "rectangles 16x8x1": (16, 8, 1),
     "lines 128x1x1": (128, 1, 1),
 }
-# The corners of the six faces, as in examples/kernels/lulesh.py.
-FACES = (
-    (0, 3, 2, 1),
-    (4, 5, 6, 7),
-    (0, 1, 5, 4),
-    (1, 2, 6, 5),
-    (2, 3, 7, 6),
-    (3, 0, 4, 7),
-)
+# The corners of the six faces, in the order of examples/kernels/lulesh.py.
+FACES = shape_of("hexahedron").faces
 Row = dict[str, Any]
 # A row of shared memory: coordinates, forces, and one more, so that neighbours do not meet
 # in the same banks.

@@ -355,11 +355,8 @@ def check_parameters(kernel: Callable[..., None], plan: LoopPlan) -> None:
     # The kernel gets a row for each argument and column, or the rows of each argument.
     by_row = []
     for parameter in parameters_by_row(plan.loop):
-        arg = parameter.arg
-        index = ""
-        if arg.map is not None and arg.columns is None:
-            index = f"[{parameter.columns[0]}]"
-        by_row.append(arg.name + index)
+        index = f"[{parameter.columns[0]}]" if parameter.is_mapped else ""
+        by_row.append(parameter.arg.name + index)
     by_argument = [arg.name for arg in plan.loop.args]
     # Compiled code passes plain parameters alone.
     code = function.__code__

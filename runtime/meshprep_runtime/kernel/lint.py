@@ -16,9 +16,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..types.loops import Access, Arg, Loop
+from ..types.loops import Access, Loop
 from .known import OPERATORS
-from .parameters import parameters_of_kernel
+from .parameters import KernelParameter, parameters_of_kernel
 from .syntax import names_in, names_set_in
 
 # Paths that are followed, and turns of a loop, at most.
@@ -101,26 +101,20 @@ def lint_kernel(
     lengths: dict[str, int] = {}
     for name, parameter in zip(names, parameters, strict=True):
         if parameter.is_row:
-            rows[name] = _row_of(parameter.arg, parameter.columns[0])
+            rows[name] = _row_of(parameter)
             continue
-        lengths[name] = len(parameter.columns)
-        for number, column in enumerate(parameter.columns):
-            rows[f"{name}[{number}]"] = _row_of(parameter.arg, column)
+        lengths[name] = len(parameter.rows)
+        for number, row in enumerate(parameter.rows):
+            rows[f"{name}[{number}]"] = _row_of(row)
     reader = _PathReader(rows, lengths, numbers)
     with suppress(_Unfollowed, RecursionError):
         reader.read(definition)
     return sorted({*reader.findings, *reader.reads_of_unset()})
 
 
-def _row_of(arg: Arg, column: int) -> _Row:
-    """The row that the kernel gets for a column of an argument."""
-    dim = arg.dim
-    if arg.columns is not None:
-        dim *= len(arg.index)
-    index = ""
-    if arg.map is not None and arg.columns is None:
-        index = f", index {column}"
-    return _Row(f"argument '{arg.name}'{index}", dim, arg.access)
+def _row_of(parameter: KernelParameter) -> _Row:
+    """The row that a parameter of the kernel is."""
+    return _Row(parameter.what, parameter.dim, parameter.arg.access)
 
 
 class _PathReader:

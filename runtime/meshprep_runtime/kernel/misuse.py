@@ -84,15 +84,11 @@ def _check_source(function: FunctionType, plan: LoopPlan) -> None:
     names = parameters_of(function)
     rows: dict[str, KernelRow] = {}
     for name, parameter in zip(names, parameters_by_row(plan.loop), strict=True):
-        arg = parameter.arg
-        if arg.columns is None:
-            dim = arg.dim
-        else:
-            dim = arg.dim * len(arg.index)
-        mapped = arg.map is not None and arg.columns is None
-        index = f", index {parameter.columns[0]}" if mapped else ""
-        argument = f"{where}: argument '{arg.name}'{index}"
-        rows[name] = KernelRow(argument, dim, arg.access)
+        rows[name] = KernelRow(
+            what=f"{where}: {parameter.what}",
+            dim=parameter.dim,
+            access=parameter.arg.access,
+        )
     # Without the source nothing is known.
     body = definition_of(function)
     if body is None:

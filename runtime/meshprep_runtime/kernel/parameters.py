@@ -26,14 +26,33 @@ class KernelParameter:
         """True for a row, False for a tuple of rows."""
         return len(self.columns) == 1
 
+    @property
+    def rows(self) -> tuple["KernelParameter", ...]:
+        """Each of its rows as a parameter of its own."""
+        return tuple(KernelParameter(self.arg, (column,)) for column in self.columns)
+
+    @property
+    def dim(self) -> int:
+        """Components of a row; of a matrix those of one element's."""
+        if self.arg.columns is None:
+            return self.arg.dim
+        return self.arg.dim * len(self.arg.index)
+
+    @property
+    def is_mapped(self) -> bool:
+        """True where a map leads to its rows, whose columns messages name."""
+        return self.arg.map is not None and self.arg.columns is None
+
+    @property
+    def what(self) -> str:
+        """A row as messages name it: argument, and column of its map."""
+        index = f", index {self.columns[0]}" if self.is_mapped else ""
+        return f"argument '{self.arg.name}'{index}"
+
 
 def parameters_by_row(loop: Loop) -> tuple[KernelParameter, ...]:
     """A parameter for each row that an element hands to its kernel."""
-    return tuple(
-        KernelParameter(arg, (column,))
-        for arg in loop.args
-        for column in arg.kernel_columns
-    )
+    return tuple(row for whole in parameters_by_argument(loop) for row in whole.rows)
 
 
 def parameters_by_argument(loop: Loop) -> tuple[KernelParameter, ...]:
