@@ -27,17 +27,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import Int32s, helper, kernel, merged
+from ..kernels import Int32s, helper, kernel
 from ..kernels.arrays import ZERO, Adjacency, breadth_first, counting_sort
 from ..mesh.incidence import Csr
 from .by_component import by_component
 from .levels import (
-    BY_NUMBER,
-    IN_PLACE,
     Effort,
     LevelNumbers,
     Limit,
-    PseudoDiameter,
     cost_of,
     number,
     pseudo_diameter,
@@ -63,12 +60,46 @@ MAX_ROUNDS = 12
 # a star.
 SCATTERED = 8
 
-# Ways to number a component: from either end, or from the first with its levels alone.
+# Ways to number a component: from either end, from the first with its levels alone, and the
+# best of these once more, with vertices in their places.
 FROM_U = 0
 FROM_V = 1
 ONE_END = 2
+PLACED = 3
 # An order in which neighbours stand together may be wider by this factor.
 WIDER = 1.05
+# The row with the levels of the best order, if it scatters neighbours.
+BEST_ROW = 3
+
+
+class Ends(NamedTuple):
+    """What a try found about each component, in arrays over the components.
+
+    ``v`` and ``u`` are the ends of a pseudo-diameter, ``row`` is the row with the levels
+    that come from both, and ``depth`` their number: 0 where the try gives nothing new.
+    ``v_first`` tells that most vertices have the levels of ``v``. A ``scattered``
+    component has many pieces between the levels of its ends, as a star has.
+    """
+
+    v: NDArray
+    u: NDArray
+    row: NDArray
+    depth: NDArray
+    v_first: NDArray
+    scattered: NDArray
+
+
+class Best(NamedTuple):
+    """The best order of each component so far, in arrays over the components.
+
+    It begins at ``start``. ``depth`` is the number of its levels if it scatters neighbours
+    over memory, and 0 if it does not.
+    """
+
+    cost: NDArray
+    bandwidth: NDArray
+    start: NDArray
+    depth: NDArray
 
 
 class Scratch(NamedTuple):
@@ -96,19 +127,6 @@ class Levels(NamedTuple):
     state: NDArray
 
 
-class BestOrder(NamedTuple):
-    """The best order of a component so far.
-
-    It begins at ``start``. ``depth`` is the number of its levels if it scatters neighbours
-    over memory, and 0 if it does not.
-    """
-
-    cost: float
-    bandwidth: float
-    start: np.int64
-    depth: int
-
-
 class Line(NamedTuple):
     """An order of vertices, the place of each, and the lowest place of its neighbours."""
 
@@ -127,25 +145,25 @@ def gps(graph: Csr) -> Int32s:
     O(vertices + edges): at most a fixed number of searches, and only the levels in use are
     looked at.
     """
-    return by_component(graph, _order_ranges)
+    return by_component(graph, order_ranges)
 
 
-def _order_ranges(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDArray:
-    """The order of a graph whose components are ranges; sweeps improve small graphs."""
-    out = _gps(offset=offset, index=index, bound=bound, far=far, rounds=MAX_ROUNDS)
-    sweeps = min(BUDGET // max(index.size, 1), MAX_SWEEPS)
-    if sweeps > 0:
-        _sweep_all(offset=offset, index=index, bound=bound, order=out, sweeps=sweeps)
-    return out
-
-
-@kernel
-def _gps(
-    offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: int
+def order_ranges(
+    offset: NDArray,
+    index: NDArray,
+    bound: NDArray,
+    far: NDArray,
+    rounds: int = MAX_ROUNDS,
 ) -> NDArray:
-    """The order of a graph whose components are the ranges between ``bound``."""
+    """The order of a graph whose components are the ranges between ``bound``.
+
+    ``far`` has a vertex of each component to begin with. Each step goes over all
+    components: it is a kernel of its own, which compiles faster than one of all steps.
+    """
     graph = Adjacency(offset, index)
     n = offset.size - 1
+    n_components = bound.size - 1
+    n_neighbours = index.size
     scratch = Scratch(
         orders=np.empty((2, n), np.uint32),
         levels=np.empty((4, n), np.int32),
@@ -153,64 +171,95 @@ def _gps(
         bins=np.empty(n + 1, np.int32),
         sizes=np.empty(n, np.int32),
     )
-    chosen = np.empty(MANY, np.uint32)
+    # A vertex that stands alone is in order.
+    scratch.orders[0] = np.arange(n, dtype=np.uint32)
+    ends = Ends(
+        v=np.zeros(n_components, np.int64),
+        u=np.zeros(n_components, np.int64),
+        row=np.zeros(n_components, np.int64),
+        depth=np.zeros(n_components, np.int64),
+        v_first=np.zeros(n_components, np.bool_),
+        scattered=np.zeros(n_components, np.bool_),
+    )
+    best = Best(
+        cost=np.full(n_components, np.inf),
+        bandwidth=np.zeros(n_components),
+        start=np.zeros(n_components, np.int64),
+        depth=np.zeros(n_components, np.int64),
+    )
     # The smaller the graph, the more starts it tries.
-    n_neighbours = np.int64(index.size)
-    thorough = n_neighbours <= MIDDLE
-    if thorough:
-        within_budget = BUDGET // (n_neighbours if n_neighbours > 0 else 1)
-        tries = min(max(int(within_budget), 2), MAX_TRIES)
+    if n_neighbours <= MIDDLE:
+        tries = min(max(BUDGET // max(n_neighbours, 1), 2), MAX_TRIES)
+        chosen = np.empty(MANY, np.uint32)
     else:
         tries = 1
-    effort = Effort(rounds=rounds, chosen=chosen[: MANY if thorough else FEW])
+        chosen = np.empty(FEW, np.uint32)
+    effort = Effort(rounds=rounds, chosen=chosen)
+    for t in range(tries):
+        _find_levels(
+            graph=graph,
+            bound=bound,
+            far=far,
+            t=t,
+            tries=tries,
+            effort=effort,
+            ends=ends,
+            scratch=scratch,
+        )
+        _number_components(
+            graph=graph,
+            bound=bound,
+            ends=ends,
+            both=tries > 1,
+            placed=False,
+            best=best,
+            scratch=scratch,
+        )
+    # Where neighbours do not fit in a cache, they should stand on few lines of memory.
+    if n_neighbours > BUDGET and best.depth.any():
+        _number_components(
+            graph=graph,
+            bound=bound,
+            ends=ends,
+            both=False,
+            placed=True,
+            best=best,
+            scratch=scratch,
+        )
+    # Sweeps improve small graphs.
+    order = scratch.orders[0]
+    sweeps = min(BUDGET // max(n_neighbours, 1), MAX_SWEEPS)
+    if sweeps > 0:
+        _sweep_all(offset=offset, index=index, bound=bound, order=order, sweeps=sweeps)
+    return order
+
+
+@kernel
+def _find_levels(
+    graph: Adjacency,
+    bound: NDArray,
+    far: NDArray,
+    t: int,
+    tries: int,
+    effort: Effort,
+    ends: Ends,
+    scratch: Scratch,
+) -> None:
+    """The levels of each component in try ``t``: algorithms I and II of [GPS76]."""
     for c in range(bound.size - 1):
         begin = bound[c]
         end = bound[c + 1]
-        if end - begin == 1:
-            scratch.orders[0, begin] = begin
+        ends.depth[c] = 0
+        if t >= end - begin - 1:
             continue
-        _order_component(
-            graph=graph,
-            begin=begin,
-            end=end,
-            far=far[c],
-            tries=tries,
-            local=index.size > BUDGET,
-            effort=effort,
-            scratch=scratch,
-        )
-    return scratch.orders[0]
-
-
-@merged
-def _order_component(
-    graph: Adjacency,
-    begin: int,
-    end: int,
-    far: int,
-    tries: int,
-    local: bool,
-    effort: Effort,
-    scratch: Scratch,
-) -> None:
-    """Order a component from several starts; the best order is in ``scratch.orders[0]``.
-
-    A single try numbers from one end only. ``local`` asks that neighbours stand on few
-    lines of memory.
-    """
-    best = BestOrder(cost=np.inf, bandwidth=0.0, start=np.int64(far), depth=0)
-    scattered = False
-    last_v = -1
-    last_u = -1
-    for t in range(min(tries, end - begin - 1)):
         if t == 0:
-            start = far
+            start = np.int64(far[c])
         else:
             start = _start_vertex(
                 offset=graph.offset, begin=begin, end=end, t=t, tries=tries
             )
         # Algorithm I: levels from both ends of a pseudo-diameter.
-        ends = pseudo_diameter(
+        found = pseudo_diameter(
             graph=graph,
             begin=begin,
             end=end,
@@ -219,152 +268,132 @@ def _order_component(
             queue=scratch.queue[begin:end],
             effort=effort,
         )
-        levels = Levels(
-            first=scratch.levels[ends.row_v],
-            second=scratch.levels[ends.row_u],
-            state=scratch.levels[3 - ends.row_v - ends.row_u],
-        )
         # The ends of the try before give its orders again.
-        if ends.v == last_v and ends.u == last_u:
+        if t > 0 and found.v == ends.v[c] and found.u == ends.u[c]:
             continue
-        last_v = ends.v
-        last_u = ends.u
         # Algorithm II: one level structure of both.
-        size = scratch.sizes[: ends.depth]
+        size = scratch.sizes[: found.depth]
         size[:] = 0
         moved, pieces = combine(
             graph=graph,
             begin=begin,
             end=end,
-            levels=levels,
+            levels=Levels(
+                first=scratch.levels[found.row_v],
+                second=scratch.levels[found.row_u],
+                state=scratch.levels[3 - found.row_v - found.row_u],
+            ),
             queue=scratch.queue[begin:end],
             bins=scratch.bins,
             size=size,
-            prefer_first=ends.narrow_v,
+            prefer_first=found.narrow_v,
         )
+        ends.v[c] = found.v
+        ends.u[c] = found.u
+        ends.row[c] = found.row_v
+        ends.depth[c] = found.depth
+        ends.v_first[c] = 2 * moved <= end - begin
         if t == 0:
-            scattered = pieces * SCATTERED >= end - begin
-        # Algorithm III: number from one end or from both.
-        best = _number_both_ways(
-            graph=graph,
-            begin=begin,
-            end=end,
-            ends=ends,
-            levels=levels,
-            v_first=2 * moved <= end - begin,
-            both=tries > 1,
-            scattered=scattered,
-            best=best,
-            scratch=scratch,
-        )
-    if local and best.depth > 0:
-        _number_in_place(graph=graph, begin=begin, end=end, best=best, scratch=scratch)
+            ends.scattered[c] = pieces * SCATTERED >= end - begin
 
 
-@helper
-def _number_both_ways(
+@kernel
+def _number_components(
     graph: Adjacency,
-    begin: int,
-    end: int,
-    ends: PseudoDiameter,
-    levels: Levels,
-    v_first: bool,
+    bound: NDArray,
+    ends: Ends,
     both: bool,
-    scattered: bool,
-    best: BestOrder,
+    placed: bool,
+    best: Best,
     scratch: Scratch,
-) -> BestOrder:
-    """Number a component from its ends, and keep the order if it costs less than ``best``.
-
-    ``v_first`` tells from which end to number if not from ``both``: from the one whose
-    levels most vertices have, so that each is next to a vertex of the level before. A
-    ``scattered`` component is numbered by the levels of one end, too.
-    """
-    depth = ends.depth
-    order = scratch.orders[0, begin:end]
-    trial = scratch.orders[1, begin:end]
-    # The same levels, counted from the other end.
-    size = scratch.sizes[:depth]
-    size_from_u = scratch.bins[:depth]
-    for d in range(depth):
-        size_from_u[d] = size[depth - 1 - d]
-    for p in range(begin, end):
-        levels.second[p] = depth - 1 - levels.first[p]
-    # The way from the end whose levels fewer vertices have. Numbering overwrites levels.
-    other = FROM_U if v_first else FROM_V
-    kept = levels.second if v_first else levels.first
-    for p in range(begin, end):
-        levels.state[p] = kept[p]
-    for way in range(3 if scattered else 2):
-        if way == other and not both:
-            continue
-        if way == ONE_END:
-            _levels_from(
-                graph=graph,
-                v=ends.v,
-                begin=begin,
-                end=end,
-                level=levels.state,
-                queue=scratch.queue[begin:end],
-                size=size,
-            )
-        # One call for all ways, since each call is compiled anew.
-        root = ends.v
-        level_size = size
-        if way == FROM_U:
-            root = ends.u
-            level_size = size_from_u
-            level = levels.second
-        elif way == FROM_V:
-            level = levels.first
-        else:
-            level = levels.state
-        bandwidth, profile, reverse = number(
-            graph=graph,
-            start=root,
-            begin=begin,
-            numbers=LevelNumbers(order=trial, level=level, follower=scratch.queue),
-            size=level_size,
-            in_place=BY_NUMBER,
-            limit=Limit(cost=best.cost, bandwidth=np.inf, scattered=scattered),
-        )
-        cost = cost_of(bandwidth, profile, scattered)
-        if cost < best.cost:
-            scatters = 0
-            if way == other:
-                scatters = depth
-                for p in range(begin, end):
-                    scratch.levels[3, p] = levels.state[p]
-            best = BestOrder(
-                cost=cost, bandwidth=bandwidth, start=np.int64(root), depth=scatters
-            )
-            _copy_order(trial, reverse, order)
-    return best
-
-
-@helper
-def _number_in_place(
-    graph: Adjacency, begin: int, end: int, best: BestOrder, scratch: Scratch
 ) -> None:
-    """Number the levels of the best order in place; keep that if it is little wider."""
-    order = scratch.orders[0, begin:end]
-    trial = scratch.orders[1, begin:end]
-    level = scratch.levels[3]
-    size = scratch.sizes[: best.depth]
-    size[:] = 0
-    for p in range(begin, end):
-        size[level[p]] += 1
-    bandwidth, _, reverse = number(
-        graph=graph,
-        start=best.start,
-        begin=begin,
-        numbers=LevelNumbers(order=trial, level=level, follower=scratch.queue),
-        size=size,
-        in_place=IN_PLACE,
-        limit=Limit(cost=np.inf, bandwidth=WIDER * best.bandwidth, scattered=False),
-    )
-    if bandwidth < np.inf:
-        _copy_order(trial, reverse, order)
+    """Number components by the levels that a try found: algorithm III of [GPS76].
+
+    An order that costs less than the best so far takes its place. If not from ``both``
+    ends, numbering goes from the one whose levels most vertices have, so that each is next
+    to a vertex of the level before. Scattered components are numbered by the levels of one
+    end, too. Orders that scatter neighbours are to be ``placed`` at last: numbered once
+    more with vertices in their places, which is kept if it is little wider.
+    """
+    for c in range(bound.size - 1):
+        begin = bound[c]
+        end = bound[c + 1]
+        depth = best.depth[c] if placed else ends.depth[c]
+        if depth == 0:
+            continue
+        scattered = ends.scattered[c]
+        # The way from the end whose levels fewer vertices have.
+        other = FROM_U if ends.v_first[c] else FROM_V
+        trial = scratch.orders[1, begin:end]
+        size = scratch.sizes[:depth]
+        from_v = scratch.levels[ends.row[c]]
+        # Numbering overwrites levels.
+        level = scratch.levels[(ends.row[c] + 1) % BEST_ROW]
+        if placed:
+            first_way = PLACED
+            last_way = PLACED
+        else:
+            first_way = FROM_U
+            last_way = ONE_END if scattered else FROM_V
+        for way in range(first_way, last_way + 1):
+            if way == other and not both:
+                continue
+            # The levels on this way, and what the order may cost.
+            root = ends.u[c] if way == FROM_U else ends.v[c]
+            cost = best.cost[c]
+            bandwidth = np.inf
+            if way == ONE_END:
+                level[begin:end] = -1
+                breadth_first(
+                    graph=graph,
+                    root=root,
+                    level=level,
+                    queue=scratch.queue[begin:end],
+                    width_limit=end - begin + 1,
+                )
+            elif way == PLACED:
+                root = best.start[c]
+                cost = np.inf
+                bandwidth = WIDER * best.bandwidth[c]
+                for p in range(begin, end):
+                    level[p] = scratch.levels[BEST_ROW, p]
+            elif way == FROM_U:
+                for p in range(begin, end):
+                    level[p] = depth - 1 - from_v[p]
+            else:
+                for p in range(begin, end):
+                    level[p] = from_v[p]
+            size[:] = 0
+            for p in range(begin, end):
+                size[level[p]] += 1
+            # One call for all ways, since each call is compiled anew.
+            bandwidth, profile, reverse = number(
+                graph=graph,
+                start=root,
+                begin=begin,
+                numbers=LevelNumbers(order=trial, level=level, follower=scratch.queue),
+                size=size,
+                in_place=placed,
+                limit=Limit(cost=cost, bandwidth=bandwidth, scattered=scattered),
+            )
+            if bandwidth == np.inf:
+                continue
+            cost = cost_of(bandwidth, profile, scattered)
+            if not placed and cost >= best.cost[c]:
+                continue
+            # Keep the order.
+            _copy_order(trial, reverse, scratch.orders[0, begin:end])
+            best.cost[c] = cost
+            best.bandwidth[c] = bandwidth
+            best.start[c] = root
+            best.depth[c] = 0
+            if way == other:
+                best.depth[c] = depth
+                for p in range(begin, end):
+                    place = from_v[p]
+                    if way == FROM_U:
+                        place = depth - 1 - place
+                    scratch.levels[BEST_ROW, p] = place
 
 
 @helper
@@ -376,26 +405,6 @@ def _copy_order(trial: NDArray, reverse: bool, order: NDArray) -> None:
             order[i] = trial[last - i]
         else:
             order[i] = trial[i]
-
-
-@helper
-def _levels_from(
-    graph: Adjacency,
-    v: int,
-    begin: int,
-    end: int,
-    level: NDArray,
-    queue: NDArray,
-    size: NDArray,
-) -> None:
-    """Find the levels of a component from one end, and the size of each level."""
-    level[begin:end] = -1
-    breadth_first(
-        graph=graph, root=np.int64(v), level=level, queue=queue, width_limit=end - begin + 1
-    )
-    size[:] = 0
-    for p in range(begin, end):
-        size[level[p]] += 1
 
 
 @helper

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, inlined, kernel
+from ..kernels import helper, inlined, kernel, merged
 from ..kernels.arrays import ZERO, Adjacency, breadth_first, counting_sort
 
 
@@ -203,7 +203,7 @@ def cost_of(bandwidth: float, profile: float, scattered: bool) -> float:
     return cost
 
 
-@helper
+@merged
 def number(
     graph: Adjacency,
     start: int | np.int64,
@@ -288,7 +288,7 @@ def number(
     return float(bandwidth), float(min(profile, reverse_profile)), reverse
 
 
-@helper
+@merged
 def _number_rest(
     graph: Adjacency,
     begin: int,

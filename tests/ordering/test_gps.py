@@ -7,7 +7,7 @@ from scipy.spatial import Delaunay
 
 from meshprep.mesh.incidence import Csr, point_graph
 from meshprep.ordering import METHODS, LocalityProblem, figures, gps
-from meshprep.ordering.gps import _gps
+from meshprep.ordering.gps import order_ranges
 from meshprep_runtime import Ordering
 
 from .graphs import Envelope, as_networkx, edges_of, envelope, graph, grid, shuffled
@@ -160,7 +160,7 @@ def test_with_the_search_for_ends_cut_short_it_is_still_a_permutation(case):
     n, edges = case
     g = graph(n, [*edges, *((i, i + 1) for i in range(n - 1))])
     bound, far = np.array([0, n]), np.array([n // 2], np.uint32)
-    order = _gps(g.offset.view(np.uint64), g.index.view(np.uint32), bound, far, 1)
+    order = order_ranges(g.offset.view(np.uint64), g.index.view(np.uint32), bound, far, 1)
     assert sorted(order.tolist()) == list(range(n))
 
 
