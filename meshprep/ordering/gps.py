@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import Int32s, helper, kernel
+from ..kernels import Int32s, helper, kernel, merged
 from ..kernels.arrays import ZERO, Adjacency, breadth_first, counting_sort
 from ..mesh.incidence import Csr
 from .by_component import by_component
@@ -195,11 +195,12 @@ def order_ranges(
         tries = 1
         chosen = np.empty(FEW, np.uint32)
     effort = Effort(rounds=rounds, chosen=chosen)
+    first_start = far.astype(np.int64)
     for t in range(tries):
         _find_levels(
             graph=graph,
             bound=bound,
-            far=far,
+            first_start=first_start,
             t=t,
             tries=tries,
             effort=effort,
@@ -238,7 +239,7 @@ def order_ranges(
 def _find_levels(
     graph: Adjacency,
     bound: NDArray,
-    far: NDArray,
+    first_start: NDArray,
     t: int,
     tries: int,
     effort: Effort,
@@ -253,7 +254,7 @@ def _find_levels(
         if t >= end - begin - 1:
             continue
         if t == 0:
-            start = np.int64(far[c])
+            start = first_start[c]
         else:
             start = _start_vertex(
                 offset=graph.offset, begin=begin, end=end, t=t, tries=tries
@@ -338,34 +339,25 @@ def _number_components(
         for way in range(first_way, last_way + 1):
             if way == other and not both:
                 continue
-            # The levels on this way, and what the order may cost.
-            root = ends.u[c] if way == FROM_U else ends.v[c]
-            cost = best.cost[c]
-            bandwidth = np.inf
-            if way == ONE_END:
-                level[begin:end] = -1
-                breadth_first(
-                    graph=graph,
-                    root=root,
-                    level=level,
-                    queue=scratch.queue[begin:end],
-                    width_limit=end - begin + 1,
-                )
-            elif way == PLACED:
-                root = best.start[c]
-                cost = np.inf
-                bandwidth = WIDER * best.bandwidth[c]
-                for p in range(begin, end):
-                    level[p] = scratch.levels[BEST_ROW, p]
-            elif way == FROM_U:
-                for p in range(begin, end):
-                    level[p] = depth - 1 - from_v[p]
-            else:
-                for p in range(begin, end):
-                    level[p] = from_v[p]
             size[:] = 0
-            for p in range(begin, end):
-                size[level[p]] += 1
+            _set_levels(
+                graph=graph,
+                v=ends.v[c],
+                begin=begin,
+                end=end,
+                way=way,
+                from_v=from_v,
+                scratch=scratch,
+                level=level,
+                size=size,
+            )
+            # Where to begin, and what the order must keep to.
+            root = ends.u[c] if way == FROM_U else ends.v[c]
+            limit = Limit(cost=best.cost[c], bandwidth=np.inf, scattered=scattered)
+            if placed:
+                root = best.start[c]
+                widest = WIDER * best.bandwidth[c]
+                limit = Limit(cost=np.inf, bandwidth=widest, scattered=scattered)
             # One call for all ways, since each call is compiled anew.
             bandwidth, profile, reverse = number(
                 graph=graph,
@@ -374,14 +366,12 @@ def _number_components(
                 numbers=LevelNumbers(order=trial, level=level, follower=scratch.queue),
                 size=size,
                 in_place=placed,
-                limit=Limit(cost=cost, bandwidth=bandwidth, scattered=scattered),
+                limit=limit,
             )
-            if bandwidth == np.inf:
-                continue
             cost = cost_of(bandwidth, profile, scattered)
-            if not placed and cost >= best.cost[c]:
+            if cost >= limit.cost:
                 continue
-            # Keep the order.
+            # Keep the order, and its levels if it scatters neighbours.
             _copy_order(trial, reverse, scratch.orders[0, begin:end])
             best.cost[c] = cost
             best.bandwidth[c] = bandwidth
@@ -389,11 +379,41 @@ def _number_components(
             best.depth[c] = 0
             if way == other:
                 best.depth[c] = depth
+                best_level = scratch.levels[BEST_ROW]
                 for p in range(begin, end):
-                    place = from_v[p]
-                    if way == FROM_U:
-                        place = depth - 1 - place
-                    scratch.levels[BEST_ROW, p] = place
+                    best_level[p] = from_v[p] if way == FROM_V else depth - 1 - from_v[p]
+
+
+@merged
+def _set_levels(
+    graph: Adjacency,
+    v: int,
+    begin: int,
+    end: int,
+    way: int,
+    from_v: NDArray,
+    scratch: Scratch,
+    level: NDArray,
+    size: NDArray,
+) -> None:
+    """Set the levels of a component on one way, and the size of each, which is 0 before."""
+    if way == ONE_END:
+        level[begin:end] = -1
+        breadth_first(
+            graph=graph,
+            root=v,
+            level=level,
+            queue=scratch.queue[begin:end],
+            width_limit=end - begin + 1,
+        )
+    for p in range(begin, end):
+        if way == FROM_V:
+            level[p] = from_v[p]
+        elif way == FROM_U:
+            level[p] = size.size - 1 - from_v[p]
+        elif way == PLACED:
+            level[p] = scratch.levels[BEST_ROW, p]
+        size[level[p]] += 1
 
 
 @helper
