@@ -59,8 +59,30 @@ def first_fit(
     coloured neighbours must have colours below ``base``. O(n k) for the first 64 colours;
     memory O(n + n_points), whatever the number of colours.
     """
-    # The first round: elements that find no colour wait.
     used = np.zeros(n_points, np.uint64)
+    waiting = first_round(table=table, used=used, order=order, colour=colour, base=base)
+    if waiting.size:
+        _colour_in_queues(
+            table=table,
+            used=used,
+            waiting=waiting,
+            colour=colour,
+            base=base,
+        )
+
+
+@helper
+def first_round(
+    table: Int32s,
+    used: UInt64s,
+    order: Int32s,
+    colour: Int32s,
+    base: int,
+) -> Int32s:
+    """Colour elements in ``order``; returns those that find none of the first 64 colours.
+
+    ``used`` is 0, and receives the colours on each point, a bit for each.
+    """
     waiting = np.empty(order.size, np.int32)
     n_waiting = 0
     for e in order:
@@ -73,15 +95,7 @@ def first_fit(
         ):
             waiting[n_waiting] = e
             n_waiting += 1
-    # The rounds after it, for those that wait.
-    if n_waiting:
-        _colour_in_queues(
-            table=table,
-            used=used,
-            waiting=waiting[:n_waiting].copy(),
-            colour=colour,
-            base=base,
-        )
+    return waiting[:n_waiting].copy()
 
 
 @helper

@@ -21,7 +21,7 @@ from ..mesh.incidence import (
     most_on_a_point,
     number_points,
 )
-from .greedy import WORD, first_fit
+from .greedy import WORD, first_fit, first_round
 from .saturation import saturate
 
 # Further starts for a block that misses its bound; on shuffled hexahedra a third of these
@@ -29,6 +29,8 @@ from .saturation import saturate
 RESTARTS = 12
 # Distance from start to start, as a share of the block: no two starts come close.
 GOLDEN = 0.6180339887498949
+# The number of colours of a block for which a word of bits is not enough, until it is known.
+MANY = WORD + 1
 
 
 class ThreadColouring(NamedTuple):
@@ -52,7 +54,8 @@ class ThreadColouring(NamedTuple):
 def colour_threads_first_fit(blocks: Int64s, state: ThreadColouring) -> None:
     """Find the bound of each block, and colour it first-fit in up to two orders.
 
-    The stored order suits ordered meshes; high degrees first suits tetrahedra.
+    The stored order suits ordered meshes; high degrees first suits tetrahedra. A block that
+    needs more colours than a word has bits is left open: its number of colours is ``MANY``.
     """
     table = state.table
     block_offset = state.block_offset
@@ -63,11 +66,41 @@ def colour_threads_first_fit(blocks: Int64s, state: ThreadColouring) -> None:
         points, local = number_points(rows)
         offset = count_elements(local, points.size)
         bound[b] = most_on_a_point(offset)
+        state.n_colours[b] = MANY
         # Colour it in the stored order and, where that misses the bound, by degree.
         order = numbers(len(rows))
         for attempt in range(2):
             if attempt == 1:
                 order = _high_degree_first(local, offset)
+            colour = np.full(len(rows), -1, np.int32)
+            waiting = first_round(
+                table=local,
+                used=np.zeros(points.size, np.uint64),
+                order=order,
+                colour=colour,
+                base=ZERO,
+            )
+            if waiting.size == 0 and largest(colour) + 1 < state.n_colours[b]:
+                _store(b, colour, state)
+            if state.n_colours[b] <= bound[b] or state.n_colours[b] == MANY:
+                break
+
+
+@kernel
+def colour_threads_in_rounds(blocks: Int64s, state: ThreadColouring) -> None:
+    """Colour blocks that were left open, first-fit in up to two orders, with any colours.
+
+    Their bounds are known.
+    """
+    table = state.table
+    block_offset = state.block_offset
+    for b in blocks:
+        rows = table[block_offset[b] : block_offset[b + 1]]
+        points, local = number_points(rows)
+        order = numbers(len(rows))
+        for attempt in range(2):
+            if attempt == 1:
+                order = _high_degree_first(local, count_elements(local, points.size))
             colour = np.full(len(rows), -1, np.int32)
             first_fit(
                 table=local,
@@ -78,7 +111,7 @@ def colour_threads_first_fit(blocks: Int64s, state: ThreadColouring) -> None:
             )
             if attempt == 0 or largest(colour) + 1 < state.n_colours[b]:
                 _store(b, colour, state)
-            if state.n_colours[b] <= bound[b]:
+            if state.n_colours[b] <= state.bound[b]:
                 break
 
 
@@ -194,8 +227,10 @@ def colour_threads(table: Int32s, n_points: int, block_offset: Int64s) -> Thread
         n_colours=count,
         bound=bound,
     )
-    # Colour all blocks first-fit, then those that miss their bounds by saturation.
+    # Colour all blocks first-fit, the few that need many colours in rounds, then those that
+    # miss their bounds by saturation.
     _each(colour_threads_first_fit, np.flatnonzero(sizes), state)
+    _each(colour_threads_in_rounds, np.flatnonzero(count == MANY), state)
     not_optimal = np.flatnonzero((count > bound) & (bound <= WORD))
     _each(search_thread_colours, not_optimal, state)
     # Store the colours in as few bytes as they need.
@@ -221,10 +256,12 @@ def thread_bound(table: Int32s, n_points: int, block_offset: Int64s) -> Int32s:
 
 def _each(kernel: Callable[..., None], blocks: Int64s, state: ThreadColouring) -> None:
     """Run a kernel on these blocks, in chunks, on the usual number of threads."""
+    if blocks.size == 0:
+        return
     threads = thread_count()
     if threads == 1:
         kernel(blocks, state)
-    elif blocks.size:
+    else:
         chunks = np.array_split(blocks, min(blocks.size, CHUNKS * threads))
         each(kernel, [*zip(chunks, repeat(state))])
 
