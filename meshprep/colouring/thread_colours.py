@@ -48,6 +48,19 @@ class ThreadColouring(NamedTuple):
     bound: Int32s
 
 
+def no_colours(table: Int32s, block_offset: Int64s) -> ThreadColouring:
+    """The colouring before the first step."""
+    n_blocks = block_offset.size - 1
+    # Kernels are compiled apart for arrays that may be written to and for read-only ones.
+    return ThreadColouring(
+        table=read_only(table),
+        block_offset=read_only(block_offset),
+        colour=np.zeros(table.shape[0], np.uint16),
+        n_colours=np.zeros(n_blocks, np.int32),
+        bound=np.zeros(n_blocks, np.int32),
+    )
+
+
 # Each step is a kernel, so that a step that no block needs is not compiled. It takes the
 # numbers of the blocks to work on, so that several threads may run it.
 @kernel
@@ -210,23 +223,14 @@ def colour_threads(table: Int32s, n_points: int, block_offset: Int64s) -> Thread
     :func:`~.block_colours.colour_blocks`.
     """
     # Without points nothing conflicts: a block that has elements has one colour.
-    n_blocks = block_offset.size - 1
     sizes = np.diff(block_offset)
     if table.shape[1] == 0 or n_points == 0:
         used = (sizes > 0).astype(np.int32)
         one_colour = np.zeros(table.shape[0], np.uint8)
         return ThreadColours(colour=one_colour, count=used, bound=used.copy())
-    colour = np.zeros(table.shape[0], np.uint16)
-    count = np.zeros(n_blocks, np.int32)
-    bound = np.zeros(n_blocks, np.int32)
-    # Kernels are compiled apart for arrays that may be written to and for read-only ones.
-    state = ThreadColouring(
-        table=read_only(table),
-        block_offset=read_only(block_offset),
-        colour=colour,
-        n_colours=count,
-        bound=bound,
-    )
+    state = no_colours(table, block_offset)
+    count = state.n_colours
+    bound = state.bound
     # Colour all blocks first-fit, the few that need many colours in rounds, then those that
     # miss their bounds by saturation.
     _each(colour_threads_first_fit, np.flatnonzero(sizes), state)
@@ -241,8 +245,8 @@ def colour_threads(table: Int32s, n_points: int, block_offset: Int64s) -> Thread
             f"{COLOUR_LIMIT}: lower the block size"
         )
     if most <= 256:
-        return ThreadColours(colour=colour.astype(np.uint8), count=count, bound=bound)
-    return ThreadColours(colour=colour, count=count, bound=bound)
+        return ThreadColours(colour=state.colour.astype(np.uint8), count=count, bound=bound)
+    return ThreadColours(colour=state.colour, count=count, bound=bound)
 
 
 def thread_bound(table: Int32s, n_points: int, block_offset: Int64s) -> Int32s:

@@ -24,7 +24,8 @@ from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.kernel.cache import why_nothing_is_kept
 
 from .. import io
-from ..colouring import colour_blocks, colour_threads
+from ..colouring import colour_blocks, colour_threads, thread_bound
+from ..colouring.thread_colours import no_colours, search_thread_colours
 from ..io.generate import generate
 from ..kernels.machine_code import USUAL_MADE, folder
 from ..loops.options import Options
@@ -34,6 +35,7 @@ from ..mesh import Mesh
 from ..mesh.incidence import Csr, point_graph
 from ..ordering import FOLLOW, METHODS, gps
 from ..ordering.by_component import by_component
+from ..ordering.grouping import group_points
 from ..partitioning import PARTITIONERS, BlockProblem, partition, partition_graph
 from ..partitioning.multilevel.balancing.reconnect import reconnect_groups
 from ..partitioning.multilevel.refinement.centroids import mean_places
@@ -55,18 +57,17 @@ USUAL = (
     "files gmsh-ascii",
     "measure",
 )
-# What other processes compile while a first run reads and orders its mesh: first what the
-# run needs last, step by step, since processes that need the same kernels wait for each
-# other.
+# What other processes compile while a first run reads and orders its mesh, step by step,
+# since processes that need the same kernels wait for each other: blocks, by whose end the
+# run needs them, then what follows them. The rest is for machines with more cores.
 BESIDE = (
-    "thread-colours",
     "blocks",
+    "grouping",
+    "written gmsh",
+    "thread-colours",
     "gps",
     "block-colours",
     "measure",
-    "plan none blocks gpu",
-    "plan gps contiguous gpu",
-    "files gmsh",
 )
 
 
@@ -238,9 +239,22 @@ def _warm_gps() -> None:
 
 
 def _warm_thread_colours() -> None:
-    """Colours of the elements of blocks."""
+    """Colours of the elements of blocks, and their bounds.
+
+    It begins with the last step, since a run that needs it now has begun with the first.
+    """
     edges, _ = _edges_of_triangles()
-    colour_threads(edges, n_points=int(edges.max()) + 1, block_offset=_runs_of(edges))
+    n_points = int(edges.max()) + 1
+    block_offset = _runs_of(edges)
+    search_thread_colours(np.empty(0, np.int64), no_colours(edges, block_offset))
+    colour_threads(edges, n_points=n_points, block_offset=block_offset)
+    thread_bound(edges, n_points=n_points, block_offset=block_offset)
+
+
+def _warm_grouping() -> None:
+    """Points in the order of the blocks that use them."""
+    edges, _ = _edges_of_triangles()
+    group_points(edges, n_to=int(edges.max()) + 1, block_offset=_runs_of(edges))
 
 
 def _warm_block_colours() -> None:
@@ -343,6 +357,13 @@ def _warm_files(format: str) -> None:
         plan_request_maps(read_back, ())
 
 
+def _warm_written(format: str) -> None:
+    """Write a mesh."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / f"mesh{io.FORMATS[format].extensions[0]}"
+        io.write(_triangles(), path, format=format)
+
+
 def _warm_matrices() -> None:
     """Dofs, constraints, and the pattern and places of a matrix."""
     matrix = {
@@ -372,12 +393,14 @@ _STAGES: dict[str, Callable[..., None]] = {
     "plan": _warm_plan,
     "blocks": _warm_blocks,
     "gps": _warm_gps,
+    "grouping": _warm_grouping,
     "thread-colours": _warm_thread_colours,
     "block-colours": _warm_block_colours,
     "repairs": _warm_repairs,
     "split": _warm_split,
     "graphs": _warm_graphs,
     "files": _warm_files,
+    "written": _warm_written,
     "matrices": _warm_matrices,
     "measure": _warm_measure,
 }
