@@ -14,9 +14,9 @@ from meshprep.kernels.machine_code import usual_made
 from meshprep.ordering.by_component import renumbered
 from meshprep.ordering.lexicographic import _packed_rows
 from meshprep.ordering.propagate import _first_touch
-from meshprep.partitioning.multilevel.balancing.reconnect import _give_away
+from meshprep.partitioning.multilevel.balancing.reconnect import give_fragments
 from meshprep.partitioning.multilevel.refinement.centroids import _measure
-from meshprep.partitioning.repair import enforce_cap
+from meshprep.partitioning.shift import evict
 from meshprep.pipeline.warm_up import (
     USUAL,
     all_tasks,
@@ -118,9 +118,9 @@ def test_nothing_is_done_where_nothing_is_kept(monkeypatch):
         (
             "plan gps blocks gpu",
             [_measure, renumbered, _first_touch, _packed_rows],
-            [_give_away, enforce_cap],
+            [give_fragments, evict],
         ),
-        ("repairs", [_give_away, enforce_cap], []),
+        ("repairs", [give_fragments, evict], []),
     ],
 )
 def test_what_large_meshes_need_is_compiled_too(task, needed, rare):

@@ -10,8 +10,16 @@ neighbours where these have room.
 import numpy as np
 
 from ..kernels import Int32s, Int64s, helper, kernel
-from .connectivity import Connectivity, connect, distinct_rows
-from .shift import Members, evict, gather, move_along_chain, move_listed, new_members
+from .connectivity import Connectivity, distinct_rows
+from .shift import (
+    Members,
+    count_and_list,
+    evict,
+    gather,
+    move_all,
+    move_along_chain,
+    move_listed,
+)
 
 # A block smaller than the cap over this is a sliver.
 SLIVER = 4
@@ -40,7 +48,6 @@ def repair(
     return block, limit, {"moved": moved, "split": split_blocks, "merged": merged}
 
 
-@kernel
 def enforce_cap(
     rows: Int32s, weight: Int32s, block: Int32s, limit: int, cap: int
 ) -> tuple[int, int, int]:
@@ -48,55 +55,59 @@ def enforce_cap(
 
     ``rows`` as of :func:`distinct_rows`; block numbers are below ``limit``, and ``limit *
     cap`` is at least n. Returns the number of moves, of blocks split and of slivers merged.
+    The steps are kernels of their own, so that a step that no block needs is not compiled.
     """
-    state = connect(table=rows, weight=weight, block=block, n_blocks=limit)
-    members = new_members(state)
+    state, members = count_and_list(table=rows, weight=weight, block=block, n_blocks=limit)
     journal = np.empty(block.size, np.int32)
     cursor = np.zeros(2, np.int64)
     moved = 0
     split = 0
     merged = 0
     # Empty overfull blocks to the cap: into neighbours with room, else along a chain to the
-    # nearest block with room, else into new blocks.
-    for b in range(limit):
-        while state.size[b] > cap:
-            count = evict(
-                state=state,
-                members=members,
-                source=b,
-                count=state.size[b] - cap,
-                cap=cap,
-                only=-1,
-                journal=journal,
+    # nearest block with room, else into new blocks. None of these makes another one
+    # overfull.
+    overfull = np.flatnonzero(state.size > cap)
+    while overfull.size:
+        done, moves = evict(
+            state=state,
+            members=members,
+            sources=overfull,
+            keep=cap,
+            cap=cap,
+            only=-1,
+            journal=journal,
+        )
+        moved += moves
+        overfull = overfull[done:]
+        if overfull.size:
+            source = int(overfull[0])
+            count, moves = move_along_chain(
+                state=state, members=members, source=source, cap=cap, journal=journal
             )
-            moves = count
-            if count == 0:
-                count, moves = move_along_chain(
-                    state=state, members=members, source=b, cap=cap, journal=journal
-                )
             if count == 0:
                 moves += _divide(
                     state=state,
                     members=members,
-                    source=b,
+                    source=source,
                     cap=cap,
                     cursor=cursor,
                     order=journal,
                 )
                 split += 1
             moved += moves
-    # Dissolve slivers.
-    for b in range(limit):
-        if 0 < state.size[b] < (cap + SLIVER - 1) // SLIVER:
+    # Dissolve slivers, but for those that have grown beside others.
+    least = (cap + SLIVER - 1) // SLIVER
+    for source in np.flatnonzero((state.size > 0) & (state.size < least)).tolist():
+        if state.size[source] < least:
             count = _merge_sliver(
-                state=state, members=members, source=b, cap=cap, journal=journal
+                state=state, members=members, source=source, cap=cap, journal=journal
             )
             moved += count
             merged += count > 0
     return moved, split, merged
 
 
-@helper
+@kernel
 def _divide(
     state: Connectivity,
     members: Members,
@@ -117,16 +128,12 @@ def _divide(
     for part in range(1, parts):
         unused = _next_block(state=state, cursor=cursor, which=0, below=1)
         for k in range(part * count // parts, (part + 1) * count // parts):
-            if unused >= 0:
-                move_listed(state=state, members=members, element=order[k], target=unused)
-                moves += 1
-            elif state.size[source] > cap:
-                move_listed(
-                    state=state,
-                    members=members,
-                    element=order[k],
-                    target=_next_block(state=state, cursor=cursor, which=1, below=cap),
-                )
+            # Without unused blocks only the surplus moves.
+            target = unused
+            if unused < 0 and state.size[source] > cap:
+                target = _next_block(state=state, cursor=cursor, which=1, below=cap)
+            if target >= 0:
+                move_listed(state=state, members=members, element=order[k], target=target)
                 moves += 1
     return moves
 
@@ -146,7 +153,6 @@ def _next_block(state: Connectivity, cursor: Int64s, which: int, below: int) -> 
     return -1
 
 
-@helper
 def _merge_sliver(
     state: Connectivity, members: Members, source: int, cap: int, journal: Int32s
 ) -> int:
@@ -154,19 +160,17 @@ def _merge_sliver(
 
     Returns the number of elements moved.
     """
-    size = state.size[source]
-    count = evict(
+    done, count = evict(
         state=state,
         members=members,
-        source=source,
-        count=size,
+        sources=np.array([source]),
+        keep=0,
         cap=cap,
         only=-1,
         journal=journal,
     )
-    if count == size:
+    if done:
         return count
     # Some have no room elsewhere: put the others back.
-    for k in range(count):
-        move_listed(state=state, members=members, element=journal[k], target=source)
+    move_all(state=state, members=members, elements=journal[:count], target=source)
     return 0

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import Int32s, Int64s, helper
-from .connectivity import Connectivity, best_target, move_element
+from ..kernels import Int32s, Int64s, helper, kernel
+from .connectivity import Connectivity, best_target, connect, move_element
 
 # Bounds on the cost of a step: blocks among which a chain is looked for,
 REACH = 1024
@@ -32,6 +32,18 @@ class Members(NamedTuple):
     block_mark: Int64s
     parent: Int32s
     tick: Int64s
+
+
+@kernel
+def count_and_list(
+    table: Int32s, weight: Int32s, block: Int32s, n_blocks: int
+) -> tuple[Connectivity, Members]:
+    """The counts of blocks at every point, and the elements of every block.
+
+    ``table`` as of :func:`distinct_rows`; moves change ``block`` in place.
+    """
+    state = connect(table=table, weight=weight, block=block, n_blocks=n_blocks)
+    return state, new_members(state)
 
 
 @helper
@@ -91,8 +103,51 @@ def move_listed(state: Connectivity, members: Members, element: int, target: int
     move_element(state, element, target)
 
 
-@helper
+@kernel
+def move_all(state: Connectivity, members: Members, elements: Int32s, target: int) -> None:
+    """Move some elements to a block."""
+    for i in elements:
+        move_listed(state=state, members=members, element=i, target=target)
+
+
+@kernel
 def evict(
+    state: Connectivity,
+    members: Members,
+    sources: Int64s,
+    keep: int,
+    cap: int,
+    only: int,
+    journal: Int32s,
+) -> tuple[int, int]:
+    """Move elements of some blocks to neighbours with room until each has ``keep`` left.
+
+    Neighbours have room up to ``cap``; ``only`` >= 0 names the one block to move to. It
+    ends with the first block that nobody takes elements of while it has more. Returns how
+    many blocks were finished, and the number of moves; the elements are written to
+    ``journal``.
+    """
+    moved = 0
+    for k in range(sources.size):
+        source = sources[k]
+        while state.size[source] > keep:
+            count = _evict_from(
+                state=state,
+                members=members,
+                source=source,
+                count=state.size[source] - keep,
+                cap=cap,
+                only=only,
+                journal=journal[moved:],
+            )
+            if count == 0:
+                return k, moved
+            moved += count
+    return sources.size, moved
+
+
+@helper
+def _evict_from(
     state: Connectivity,
     members: Members,
     source: int,
@@ -103,8 +158,7 @@ def evict(
 ) -> int:
     """Move up to ``count`` elements to neighbouring blocks with room, best gain first.
 
-    ``only`` >= 0 names the one block to move to. Elements moved are written to ``journal``;
-    returns how many. O((boundary + moves * degree) * log), a lazy heap.
+    Returns how many. O((boundary + moves * degree) * log), a lazy heap.
     """
     # Queue the elements that some block with room would take.
     most = state.table.shape[1] * HIGH_DEGREE
@@ -177,7 +231,6 @@ def _refresh(
     return n
 
 
-@helper
 def move_along_chain(
     state: Connectivity, members: Members, source: int, cap: int, journal: Int32s
 ) -> tuple[int, int]:
@@ -190,15 +243,15 @@ def move_along_chain(
     if end < 0:
         return 0, 0
     # From the block with room back to the source: each takes from the one before it.
-    count = min(state.size[source] - cap, cap - state.size[end])
+    count = int(min(state.size[source] - cap, cap - state.size[end]))
     moves = 0
     while end != source:
-        donor = members.parent[end]
-        count = evict(
+        donor = int(members.parent[end])
+        _, count = evict(
             state=state,
             members=members,
-            source=donor,
-            count=count,
+            sources=np.array([donor]),
+            keep=int(state.size[donor]) - count,
             cap=cap,
             only=end,
             journal=journal,
@@ -208,7 +261,7 @@ def move_along_chain(
     return count, moves
 
 
-@helper
+@kernel
 def _nearest_room(state: Connectivity, members: Members, source: int, cap: int) -> int:
     """The nearest block with room, breadth-first, or -1; ``parent`` leads back from it."""
     queue = np.empty(REACH, np.int32)

@@ -11,12 +11,12 @@ import numpy as np
 from meshprep_runtime.types.maps import ranges, read_only
 
 from ....kernels import Bools, Int32s, Int64s, helper, kernel
-from ....kernels.arrays import largest, numbers, sort_by
+from ....kernels.arrays import numbers, sort_by
 from ....kernels.parallel import each, rows_in_pieces
 from ....mesh.incidence import Csr
-from ...connectivity import Connectivity, best_target, connect
+from ...connectivity import Connectivity, best_target
 from ...repair import enforce_cap
-from ...shift import Members, gather, move_listed, new_members
+from ...shift import Members, count_and_list, gather, move_listed
 from ..coarsening.grouping import Grouping
 
 # Passes over the blocks of a group: moves may leave new fragments.
@@ -170,7 +170,6 @@ def extract(table: Int32s, inside: Int32s, number: Int32s) -> tuple[Int32s, Int3
     return rows, points[:count].copy()
 
 
-@kernel
 def _give_away(
     rows: Int32s, weight: Int32s, block: Int32s, n_blocks: int, cap: int, components: Int64s
 ) -> bool:
@@ -178,22 +177,34 @@ def _give_away(
 
     Returns whether a block is then over the cap while there is room elsewhere.
     """
-    state = connect(table=rows, weight=weight, block=block, n_blocks=n_blocks)
-    members = new_members(state)
-    elements = np.empty(block.size, np.int32)
-    seen_by = np.full(weight.size, -1, np.int32)
-    # Empty each fragmented block of all but its largest component.
-    for b in range(n_blocks):
-        if components[b] > 1:
-            _give_fragments(
-                state=state,
-                members=members,
-                source=b,
-                cap=cap,
-                elements=elements,
-                seen_by=seen_by,
-            )
-    return largest(state.size) > cap and n_blocks * cap >= block.size
+    state, members = count_and_list(
+        table=rows, weight=weight, block=block, n_blocks=n_blocks
+    )
+    give_fragments(
+        state=state,
+        members=members,
+        fragmented=np.flatnonzero(components > 1),
+        cap=cap,
+    )
+    return bool(state.size.max() > cap and n_blocks * cap >= block.size)
+
+
+@kernel
+def give_fragments(
+    state: Connectivity, members: Members, fragmented: Int64s, cap: int
+) -> None:
+    """Empty each fragmented block of all but its largest component."""
+    elements = np.empty(state.block.size, np.int32)
+    seen_by = np.full(state.weight.size, -1, np.int32)
+    for b in fragmented:
+        _give_fragments(
+            state=state,
+            members=members,
+            source=b,
+            cap=cap,
+            elements=elements,
+            seen_by=seen_by,
+        )
 
 
 @helper
