@@ -176,7 +176,7 @@ prepare-gpu: env
 bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_all.py --budget $(BUDGET) $(if $(PARTS),--only $(PARTS))
 
-BENCHES := start busy io topology order order_solvers target colour pipeline partition meshlets small_blocks graphs split growth tradeoff solvers cpu loops loops_cpp lists airfoil fortran miniaero fem forms chains mpi fields launch tune model registers threads report spmv stores search rank_products rank_sweeps numpy jax tuples lulesh
+BENCHES := start busy io topology order order_solvers target colour pipeline partition meshlets small_blocks graphs split growth tradeoff owners solvers cpu loops loops_cpp lists airfoil fortran miniaero fem forms chains mpi fields launch tune model registers threads report spmv stores search rank_products rank_sweeps numpy jax tuples lulesh
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 

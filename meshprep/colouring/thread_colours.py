@@ -29,7 +29,7 @@ from .saturation import saturate
 RESTARTS = 12
 # Distance from start to start, as a share of the block: no two starts come close.
 GOLDEN = 0.6180339887498949
-# The number of colours of a block for which a word of bits is not enough, until it is known.
+# The colours of a block for which a word of bits is not enough, until they are counted.
 MANY = WORD + 1
 
 

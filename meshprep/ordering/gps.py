@@ -89,7 +89,7 @@ class Ends(NamedTuple):
     scattered: NDArray
 
 
-class Best(NamedTuple):
+class BestOrders(NamedTuple):
     """The best order of each component so far, in arrays over the components.
 
     It begins at ``start``. ``depth`` is the number of its levels if it scatters neighbours
@@ -181,7 +181,7 @@ def order_ranges(
         v_first=np.zeros(n_components, np.bool_),
         scattered=np.zeros(n_components, np.bool_),
     )
-    best = Best(
+    best = BestOrders(
         cost=np.full(n_components, np.inf),
         bandwidth=np.zeros(n_components),
         start=np.zeros(n_components, np.int64),
@@ -260,7 +260,7 @@ def _find_levels(
                 offset=graph.offset, begin=begin, end=end, t=t, tries=tries
             )
         # Algorithm I: levels from both ends of a pseudo-diameter.
-        found = pseudo_diameter(
+        diameter = pseudo_diameter(
             graph=graph,
             begin=begin,
             end=end,
@@ -270,29 +270,29 @@ def _find_levels(
             effort=effort,
         )
         # The ends of the try before give its orders again.
-        if t > 0 and found.v == ends.v[c] and found.u == ends.u[c]:
+        if t > 0 and diameter.v == ends.v[c] and diameter.u == ends.u[c]:
             continue
         # Algorithm II: one level structure of both.
-        size = scratch.sizes[: found.depth]
+        size = scratch.sizes[: diameter.depth]
         size[:] = 0
         moved, pieces = combine(
             graph=graph,
             begin=begin,
             end=end,
             levels=Levels(
-                first=scratch.levels[found.row_v],
-                second=scratch.levels[found.row_u],
-                state=scratch.levels[3 - found.row_v - found.row_u],
+                first=scratch.levels[diameter.row_v],
+                second=scratch.levels[diameter.row_u],
+                state=scratch.levels[3 - diameter.row_v - diameter.row_u],
             ),
             queue=scratch.queue[begin:end],
             bins=scratch.bins,
             size=size,
-            prefer_first=found.narrow_v,
+            prefer_first=diameter.narrow_v,
         )
-        ends.v[c] = found.v
-        ends.u[c] = found.u
-        ends.row[c] = found.row_v
-        ends.depth[c] = found.depth
+        ends.v[c] = diameter.v
+        ends.u[c] = diameter.u
+        ends.row[c] = diameter.row_v
+        ends.depth[c] = diameter.depth
         ends.v_first[c] = 2 * moved <= end - begin
         if t == 0:
             ends.scattered[c] = pieces * SCATTERED >= end - begin
@@ -305,7 +305,7 @@ def _number_components(
     ends: Ends,
     both: bool,
     placed: bool,
-    best: Best,
+    best: BestOrders,
     scratch: Scratch,
 ) -> None:
     """Number components by the levels that a try found: algorithm III of [GPS76].
