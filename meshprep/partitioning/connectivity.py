@@ -4,7 +4,7 @@ A point keeps a short list of (block, count) in a slice as long as its number of
 so a gain costs the blocks around an element, not the elements.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from ..kernels.arrays import scan_offsets
 
 # Most neighbouring blocks that are evaluated; only points of high degree have more.
 MAX_CANDIDATES = 24
+# No block in particular, typed since numba compiles a helper again for a constant.
+ANY_BLOCK: Any = np.int64(-1)
 
 
 class Connectivity(NamedTuple):
@@ -78,7 +80,7 @@ def connect(table: Int32s, weight: Int32s, block: Int32s, n_blocks: int) -> Conn
     for i in range(n):
         for j in range(arity):
             if table[i, j] >= 0:
-                _enter(state, table[i, j], block[i])
+                _enter(state, table[i, j], int(np.int64(block[i])))
     return state
 
 

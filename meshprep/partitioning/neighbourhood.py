@@ -200,7 +200,7 @@ def _pairs(
         used=ZERO,
         room=4 * (end - begin),
     )
-    used = 0
+    used = ZERO
     for i in range(begin, end):
         # Count the points shared with each element of higher number.
         n_met = 0

@@ -10,7 +10,7 @@ neighbours where these have room.
 import numpy as np
 
 from ..kernels import Int32s, Int64s, helper, kernel
-from .connectivity import Connectivity, distinct_rows
+from .connectivity import ANY_BLOCK, Connectivity, distinct_rows
 from .shift import (
     Members,
     count_and_list,
@@ -74,7 +74,7 @@ def enforce_cap(
             sources=overfull,
             keep=cap,
             cap=cap,
-            only=-1,
+            only=ANY_BLOCK,
             journal=journal,
         )
         moved += moves
@@ -133,7 +133,8 @@ def _divide(
             if unused < 0 and state.size[source] > cap:
                 target = _next_block(state=state, cursor=cursor, which=1, below=cap)
             if target >= 0:
-                move_listed(state=state, members=members, element=order[k], target=target)
+                element = int(np.int64(order[k]))
+                move_listed(state=state, members=members, element=element, target=target)
                 moves += 1
     return moves
 
@@ -166,7 +167,7 @@ def _merge_sliver(
         sources=np.array([source]),
         keep=0,
         cap=cap,
-        only=-1,
+        only=ANY_BLOCK,
         journal=journal,
     )
     if done:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import Int32s, Int64s, helper, kernel
+from ..kernels.arrays import ZERO
 from .connectivity import Connectivity, best_target, connect, move_element
 
 # Bounds on the cost of a step: blocks among which a chain is looked for,
@@ -73,7 +74,7 @@ def new_members(state: Connectivity) -> Members:
     )
     # From the last one on, so that the lists ascend.
     for i in range(n - 1, -1, -1):
-        _link(members, i, state.block[i])
+        _link(members, i, int(np.int64(state.block[i])))
     return members
 
 
@@ -106,7 +107,8 @@ def move_listed(state: Connectivity, members: Members, element: int, target: int
 @kernel
 def move_all(state: Connectivity, members: Members, elements: Int32s, target: int) -> None:
     """Move some elements to a block."""
-    for i in elements:
+    for k in range(elements.size):
+        i = int(np.int64(elements[k]))
         move_listed(state=state, members=members, element=i, target=target)
 
 
@@ -163,14 +165,15 @@ def _evict_from(
     # Queue the elements that some block with room would take.
     most = state.table.shape[1] * HIGH_DEGREE
     heap = new_heap(state.size[source] + most)
-    n = 0
+    n = ZERO
     moved = 0
-    i = members.head[source]
+    # Elements and blocks are numbers of 64 bits here, so that helpers are compiled once.
+    i = int(np.int64(members.head[source]))
     while i >= 0:
         target, gain = best_target(state=state, element=i, cap=cap, only=only)
         if target >= 0:
             n = push(heap=heap, n=n, first=-gain, second=i)
-        i = members.after[i]
+        i = int(np.int64(members.after[i]))
     while moved < count and n > 0:
         # Take the best. Its entry may be stale: of an element that has moved, or whose gain
         # has fallen since, which is queued again.
@@ -223,7 +226,7 @@ def _refresh(
         if t < 0 or members.touch_offset[t + 1] - members.touch_offset[t] > HIGH_DEGREE:
             continue
         for p in range(members.touch_offset[t], members.touch_offset[t + 1]):
-            k = members.touch_index[p]
+            k = int(np.int64(members.touch_index[p]))
             if state.block[k] == source:
                 target, gain = best_target(state=state, element=k, cap=cap, only=only)
                 if target >= 0:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels import Int32s, Int64s, arrayless, kernel
+from ...kernels.arrays import ZERO
 from .graph import WeightedGraph
 from .parts import (
     GraphParts,
@@ -135,7 +136,7 @@ def search_in_rounds(
     most_moves = 0
     for turn in range(rounds):
         # Put the vertices with neighbours in other parts into the queue, in random order.
-        n_starts = 0
+        n_starts = ZERO
         for v in range(order.size):
             search.is_moved[v] = 0
             begin = graph.offset[v]

@@ -5,7 +5,7 @@ moved [SS11]. It moves the vertex of the largest gain even where that is a loss 
 ends when moves have not gained for long. Then it goes back to its best state.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from .random import shuffle
 # would make another type than of an argument.
 GAIN: int = np.int64(0)  # type: ignore[assignment]
 RELIEF: int = np.int64(1)  # type: ignore[assignment]
+# No vertex, of the type of vertices.
+NOBODY: Any = np.int32(-1)
 
 
 class LocalSearch(NamedTuple):
@@ -206,4 +208,4 @@ def next_to_leave(graph: WeightedGraph, parts: GraphParts, search: LocalSearch) 
             return v
         else:
             consider(graph, parts, search, v, RELIEF)
-    return -1
+    return NOBODY

@@ -14,7 +14,7 @@ from ....kernels import Bools, Int32s, Int64s, helper, kernel
 from ....kernels.arrays import numbers, sort_by
 from ....kernels.parallel import each, rows_in_pieces
 from ....mesh.incidence import Csr
-from ...connectivity import Connectivity, best_target
+from ...connectivity import ANY_BLOCK, Connectivity, best_target
 from ...repair import enforce_cap
 from ...shift import Members, count_and_list, gather, move_listed
 from ..coarsening.grouping import Grouping
@@ -242,13 +242,16 @@ def _give_fragments(
         while waiting.size > 0:
             left = 0
             for k in range(waiting.size):
-                i = waiting[k]
-                target, _ = best_target(state=state, element=i, cap=cap, only=-1)
+                i = int(np.int64(waiting[k]))
+                target, _ = best_target(state=state, element=i, cap=cap, only=ANY_BLOCK)
                 # A fragment costs more than a block over the cap: that is mended
                 # afterwards.
                 if target < 0:
                     target, _ = best_target(
-                        state=state, element=i, cap=state.block.size + 1, only=-1
+                        state=state,
+                        element=i,
+                        cap=state.block.size + 1,
+                        only=ANY_BLOCK,
                     )
                 if target >= 0:
                     move_listed(state=state, members=members, element=i, target=target)
