@@ -559,7 +559,7 @@ def _exchange(graph: Adjacency, line: Line, i: int) -> None:
     place_of[v] = i
 
 
-@helper
+@merged
 def combine(
     graph: Adjacency,
     begin: int,
