@@ -1,5 +1,6 @@
 """What all tests share, above all what was compiled: kept until what compiles changes."""
 
+import gc
 import hashlib
 import importlib.util
 import os
@@ -35,6 +36,16 @@ PARTS = ("_numba", "cpu", "cuda", "kernel")
 def pytest_collection_modifyitems(items):
     """Slow tests come first, so that no worker waits for another's last one."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish():
+    """Thousands of tests stay until the end: nobody looks again and again for garbage in them.
+
+    Nor as often in what they make, of which compilers make much and keep it.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 def pytest_terminal_summary(terminalreporter):
