@@ -154,19 +154,22 @@ def compiled():
 
 
 class Environment:
-    """A virtual environment outside of the clone, with nothing in it but pip."""
+    """A virtual environment outside of the clone, with nothing in it: our pip installs there."""
 
     def __init__(self, folder):
-        venv.create(folder, with_pip=True)
+        venv.create(folder, with_pip=False)
         self.folder = folder
         self.python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
 
     def run(self, *words):
+        return self._started(self.python, *words)
+
+    def _started(self, *words):
         variables = {
             k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")
         }
         done = subprocess.run(
-            [self.python, *words],
+            [*words],
             capture_output=True,
             text=True,
             cwd=self.folder,
@@ -176,9 +179,12 @@ class Environment:
         return done.stdout
 
     def install(self, *what):
-        self.run(
+        self._started(
+            sys.executable,
             "-m",
             "pip",
+            "--python",
+            self.python,
             "install",
             "-q",
             "--no-compile",
@@ -189,7 +195,7 @@ class Environment:
     def distributions(self):
         code = "from importlib.metadata import distributions as d\n"
         code += "print(*sorted(x.name.lower() for x in d()))"
-        return set(self.run("-c", code).split()) - {"pip", "setuptools"}
+        return set(self.run("-c", code).split())
 
 
 @pytest.fixture
