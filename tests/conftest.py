@@ -86,6 +86,9 @@ def _compiled_code(pytestconfig):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MESHPREP_CACHE_DIR", str(place))
         patch.setattr(checked, "_compile", _keeping(place / "checked", checked._compile))
+        # The optimiser takes longer than what it shortens: texts are many, and run once.
+        unoptimised = tuple(flag for flag in checked.FLAGS if flag != "-O1")
+        patch.setattr(checked, "FLAGS", unoptimised)
         # All tests have more loops than a user, and the first would be gone when they run again.
         patch.setattr(cache, "MOST_KEPT", 4000)
         yield
