@@ -1,5 +1,6 @@
 """What all tests share, above all what was compiled: kept until what compiles changes."""
 
+import gc
 import hashlib
 import importlib.util
 import os
@@ -35,6 +36,16 @@ PARTS = ("_numba", "cpu", "cuda", "kernel")
 def pytest_collection_modifyitems(items):
     """Slow tests come first, so that no worker waits for another's last one."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish():
+    """Thousands of tests stay until the end: nobody looks again and again for garbage in them.
+
+    Nor as often in what they make, of which compilers make much and keep it.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -75,6 +86,9 @@ def _compiled_code(pytestconfig):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MESHPREP_CACHE_DIR", str(place))
         patch.setattr(checked, "_compile", _keeping(place / "checked", checked._compile))
+        # The optimiser takes longer than what it shortens: texts are many, and run once.
+        unoptimised = tuple(flag for flag in checked.FLAGS if flag != "-O1")
+        patch.setattr(checked, "FLAGS", unoptimised)
         # All tests have more loops than a user, and the first would be gone when they run again.
         patch.setattr(cache, "MOST_KEPT", 4000)
         yield
@@ -143,19 +157,22 @@ def compiled():
 
 
 class Environment:
-    """A virtual environment outside of the clone, with nothing in it but pip."""
+    """A virtual environment outside of the clone, with nothing in it: our pip installs there."""
 
     def __init__(self, folder):
-        venv.create(folder, with_pip=True)
+        venv.create(folder, with_pip=False)
         self.folder = folder
         self.python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
 
     def run(self, *words):
+        return self._started(self.python, *words)
+
+    def _started(self, *words):
         variables = {
             k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")
         }
         done = subprocess.run(
-            [self.python, *words],
+            [*words],
             capture_output=True,
             text=True,
             cwd=self.folder,
@@ -165,9 +182,12 @@ class Environment:
         return done.stdout
 
     def install(self, *what):
-        self.run(
+        self._started(
+            sys.executable,
             "-m",
             "pip",
+            "--python",
+            self.python,
             "install",
             "-q",
             "--no-compile",
@@ -178,7 +198,7 @@ class Environment:
     def distributions(self):
         code = "from importlib.metadata import distributions as d\n"
         code += "print(*sorted(x.name.lower() for x in d()))"
-        return set(self.run("-c", code).split()) - {"pip", "setuptools"}
+        return set(self.run("-c", code).split())
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cuda_loops import BODY, LAYOUT, SUMS, arrays, expected, laid_out
 
+from meshprep_cuda_check import checked
 from meshprep_cuda_check.checked import CheckError, run_checked
 from meshprep_runtime.cuda import program
 
@@ -16,6 +17,14 @@ UNSET, OUTSIDE = "uninitialised shared memory", "out of bounds"
 COUNT, COLOURS = 1, 2
 PARTED, WRONG = "divergent barrier", "wrong plan"
 pytestmark = pytest.mark.usefixtures("needs_gxx")
+# Other tests build without the optimiser.
+FLAGS_OF_USERS = checked.FLAGS
+
+
+@pytest.fixture(autouse=True)
+def built_as_for_users(monkeypatch):
+    """What is checked stays so under the optimiser."""
+    monkeypatch.setattr(checked, "FLAGS", FLAGS_OF_USERS)
 
 
 def run(plan, made):
