@@ -423,15 +423,30 @@ def names_in_texts() -> dict[str, Any]:
         "invoke": invoke,
     }
     names |= {
+        # Rows are found by their numbers.
+        "least": vectors.least,
+        "mapped": vectors.mapped,
+        "four_from": vectors.four_from,
+        "four_of": vectors.four_of,
+        "ordered4": vectors.ordered4,
+        "mapped4": vectors.mapped4,
+    }
+    names |= {
         # Rows are loaded and stored as vectors.
         "stack": vectors.stack,
         "row": vectors.row,
         "spread": vectors.spread,
         "fetch": vectors.fetch,
         "load4": vectors.load4,
+        "load4_spread": vectors.load4_spread,
         "store4": vectors.store4,
         "to_rows": vectors.to_rows,
         "add_row": vectors.add_row,
         "copy_row": vectors.copy_row,
+        "load_row": vectors.load_row,
+        "store_row": vectors.store_row,
+        "copy_spread": vectors.copy_spread,
+        "add_spread": vectors.add_spread,
+        "clear": vectors.clear,
     }
     return names
