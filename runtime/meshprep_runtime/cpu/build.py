@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from .._numba.compiling import FORCE_INLINE, INNER, NO_WRAPPER_FOR_C
+from .._numba.compiling import FORCE_INLINE, INNER, NO_WRAPPER_FOR_C, garbage_waits
 from .._numba.lowering import (
     array_of,
     call_and_ask,
@@ -21,6 +21,7 @@ from .._numba.lowering import (
     ir,
     nothing,
     pointer_to,
+    row_length,
     unpacked,
     value_type,
 )
@@ -122,6 +123,19 @@ def array_at(typing: Any, words: Any, at: Any, kind: Any) -> Any:
         )
 
     return array(words, types.intp, kind), make
+
+
+@intrinsic(prefer_literal=True)
+def entry(typing: Any, table: Any, row: Any, column: Any) -> Any:
+    """``table[row, column]``, without checks; column is a literal."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        arity = row_length(context, builder, table, args[0])
+        row_start = builder.mul(args[1], arity)
+        place = builder.add(row_start, INT64(column.literal_value))
+        return builder.load(pointer_to(context, builder, table, args[0], place))
+
+    return table.dtype(table, types.intp, column), make
 
 
 @intrinsic
@@ -324,14 +338,15 @@ def _compile_or_load(request: Request, arrays: tuple[Any, ...]) -> Any:
 
 def _once_more_without(kept: Any, make: Callable[[Any], R]) -> R:
     """``make(kept)``; where the module on disk cannot be used, ``make(None)``."""
-    try:
-        return make(kept)
-    except Exception as error:
-        if kept is None or is_of_numba(error):
-            raise
-        # The folder was removed or is full, or a file was cut off.
-        cache.forget(kept)
-        return make(None)
+    with garbage_waits():
+        try:
+            return make(kept)
+        except Exception as error:
+            if kept is None or is_of_numba(error):
+                raise
+            # The folder was removed or is full, or a file was cut off.
+            cache.forget(kept)
+            return make(None)
 
 
 def _whole_text(request: Request, arrays: tuple[Any, ...]) -> str:
@@ -418,6 +433,7 @@ def names_in_texts() -> dict[str, Any]:
         "look": look,
         "swap": swap,
         "rest": rest,
+        "entry": entry,
         "raises": raises,
         "array_at": array_at,
         "invoke": invoke,
