@@ -314,7 +314,7 @@ def compiled_functions(
         scope |= names
         # numba takes functions of a file, so that machine code can be kept beside it.
         exec(compile(text, file, "exec"), scope)
-        options = {"nogil": nogil, "error_model": "numpy"}
+        options = NO_WRAPPER_FOR_C | {"nogil": nogil, "error_model": "numpy"}
         return {
             name: cache.compiled(
                 function=scope[name], signature=signature, kept=kept, options=options
