@@ -26,6 +26,7 @@ from .._numba.lowering import (
     value_type,
 )
 from .._numba.messages import is_of_numba
+from .._numba.tuples import together
 from ..kernel import cache
 from ..kernel.analysis import fresh, reach, stable
 from .source import vectors
@@ -449,6 +450,7 @@ def names_in_texts() -> dict[str, Any]:
     }
     names |= {
         # Rows are loaded and stored as vectors.
+        "together": together,
         "stack": vectors.stack,
         "row": vectors.row,
         "spread": vectors.spread,

@@ -406,6 +406,7 @@ def _own_code() -> tuple[str, ...]:
         "analysis",
         "../_numba/compiling",
         "../_numba/lowering",
+        "../_numba/tuples",
         "../cpu/build",
         "../cpu/array_facts",
         "../cpu/source/vectors",

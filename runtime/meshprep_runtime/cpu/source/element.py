@@ -54,6 +54,8 @@ class ElementCode:
     fetches: bool = False  # a parameter ``ahead`` says whether rows are fetched ahead
     # Of the names ``elements`` and ``kernel``, where several loops share a text.
     suffix: str = ""
+    # The rows that each parameter of the kernel takes; empty where each takes one.
+    rows_of_parameters: tuple[int, ...] = ()
 
     def text(self) -> str:
         """``def elements(start, stop, order, ...)``, after the constants that it uses."""
@@ -101,7 +103,7 @@ class ElementCode:
         for n, r in rows:
             if n not in buffered:
                 element += self._find(r, "i", "e", known_points)
-        element.append(f"kernel{self.suffix}({', '.join(arguments)})")
+        element.append(self._call(arguments))
         for n, r in copied:
             element.append(self._copy_back(n, r))
         for n, r in added:
@@ -209,7 +211,7 @@ class ElementCode:
             *_indent(2, self._clear_placed(size)),
             f"        for j in range(U{size}):",
             *_indent(3, self._clear(size)),
-            f"            kernel{self.suffix}({', '.join(arguments)})",
+            f"            {self._call(arguments)}",
             *_indent(2, self._scatter(size)),
             *_indent(2, self._reduce(size)),
             *end,
@@ -426,6 +428,16 @@ class ElementCode:
         if self.maps_permuted:
             return i
         return e
+
+    def _call(self, rows: Sequence[str]) -> str:
+        """The call of the kernel with rows, of which a parameter may take several."""
+        arguments = []
+        at = 0
+        for count in self.rows_of_parameters or [1] * len(rows):
+            own = ", ".join(rows[at : at + count])
+            arguments.append(own if count == 1 else f"together(({own}))")
+            at += count
+        return f"kernel{self.suffix}({', '.join(arguments)})"
 
     def _in_place(self, n: int, r: Row) -> str:
         """The argument of the kernel for a row that stays where it lies."""
