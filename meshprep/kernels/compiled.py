@@ -22,7 +22,7 @@ from meshprep_runtime._numba import compiling
 from meshprep_runtime._numba.installed import cache_beside_source
 from meshprep_runtime.kernel import cache
 
-from .machine_code import digest, folder, forget_unused, mark_used, tuples
+from .machine_code import digest, folder, forget_unused, tuples
 
 __all__ = [
     "KERNELS",
@@ -205,7 +205,7 @@ class CachedKernel:
         self._folder: Path | None = None
         if source is not None:
             self._folder = source.parent
-            mark_used(self._folder)
+            cache.mark_used(self._folder)
             function = compiling.with_source(function, source)
         jit: Any = numba.njit
         options = compiling.NO_WRAPPER_FOR_C | {"nogil": True, "cache": source is not None}

@@ -8,7 +8,6 @@ ours.
 """
 
 import hashlib
-import os
 import re
 import shutil
 import time
@@ -21,12 +20,10 @@ from typing import Any
 from meshprep_runtime._numba.installed import processor
 from meshprep_runtime.cpu.pool import thread_count
 from meshprep_runtime.kernel.analysis import reach, stable
-from meshprep_runtime.kernel.cache import compiled_for, root
+from meshprep_runtime.kernel.cache import DAY, compiled_for, root
 
 # Days after which machine code that nothing has used is removed.
 UNUSED_DAYS = 60
-# Seconds of a day.
-DAY = 86_400
 # A file that is there once all kernels of usual runs are compiled.
 USUAL_MADE = "usual"
 # The folder of machine code that came with the package.
@@ -80,13 +77,6 @@ def tuples() -> str:
         for definition in NAMED_TUPLE.findall(path.read_bytes()):
             definitions.update(definition)
     return definitions.hexdigest()
-
-
-def mark_used(kernel_folder: Path) -> None:
-    """Note that a kernel's folder was used, so that it is not removed."""
-    with suppress(OSError):
-        if time.time() - kernel_folder.stat().st_mtime > DAY:
-            os.utime(kernel_folder)
 
 
 @cache

@@ -21,7 +21,6 @@ from .kernel.analysis import (
 )
 from .kernel.bind import AOS, AUTO, NUMBERS, Layout, Slot, bind, bound, rows_by_name, slots
 from .kernel.misuse import check_rows
-from .kernel.parameters import kernel_by_row
 from .plan import LoopPlan
 from .plan.checks.structure import check_loop
 from .types.maps import on_device
@@ -290,8 +289,7 @@ class ParLoop:
                 plan, strategy, variant, soa, kernel.__name__, options.commit
             )
             compiled_by = CpuOptions(options.boundscheck, options.fastmath)
-            by_row = kernel_by_row(kernel, plan.loop)
-            self._executor = Executor(by_row, plan, self._slots, compiled_by)
+            self._executor = Executor(kernel, plan, self._slots, compiled_by)
         self._plan = plan
         self._tunes = options.tune
         self._trials: CallTrials | None = None

@@ -1,5 +1,6 @@
 """Machine code on disk: what changes is compiled, what does not is found, damage is no matter."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from cuda_loops import BODY, LAYOUT, random_plan
 from meshprep_runtime.cuda import build as nvrtc
 from meshprep_runtime.cuda import program
 from meshprep_runtime.cuda.build import Compiled
+from meshprep_runtime.kernel import cache
 
 SCALE = 3.0
 
@@ -67,6 +69,18 @@ def test_few_are_kept(count, made, monkeypatch, tmp_path):
     for arch in ("sm_75", "sm_80", "sm_90"):
         nvrtc.compiled(made, arch)
     assert len(list((tmp_path / "cubins").glob("*.cubin"))) == 2
+
+
+def test_what_is_used_stays(count, made, monkeypatch, tmp_path):
+    monkeypatch.setattr(nvrtc, "MOST_KEPT", 2)
+    for age, arch in enumerate(("sm_75", "sm_80")):
+        nvrtc.compiled(made, arch)
+        for path in (tmp_path / "cubins").iterdir():
+            then = path.stat().st_mtime - (2 - age) * cache.DAY
+            os.utime(path, (then, then))
+    for arch in ("sm_75", "sm_90", "sm_75"):
+        nvrtc.compiled(made, arch)
+    assert count == ["sm_75", "sm_80", "sm_90"]
 
 
 def kernel(x1, x2, q1, q2, adt1, adt2, res1, res2):

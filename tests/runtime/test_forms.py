@@ -1,5 +1,6 @@
 """Forms of a loop's code: which are tried, and that all give the bits of a plain loop."""
 
+import gc
 import math
 import threading
 from dataclasses import replace
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numba.core import event
 from python_loops import INC, READ, RW, WRITE
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
@@ -658,3 +660,28 @@ def test_ranges_of_another_variant(slow):
     found = STRATEGIES["ordered"].schedule(plan, plan.variants["other"])
     ends = {*plan.variants["other"].block_offset.tolist()}
     assert {*found.turns[:, 1].tolist()} <= ends
+
+
+@pytest.mark.parametrize("form", [ROWS, LOCAL, CHUNK])
+@pytest.mark.parametrize("layout", ["aos", "soa"])
+def test_no_function_of_numba_is_compiled_for_a_loop(slow, monkeypatch, form, layout):
+    """Each takes as long as a tenth of the kernel; and none takes a search for garbage."""
+    compiled, collecting = set(), set()
+
+    class Listener(event.Listener):
+        def on_start(self, event):
+            compiled.add(event.data["dispatcher"].py_func.__name__)
+            collecting.add(gc.isenabled())
+
+        def on_end(self, event):
+            pass
+
+    monkeypatch.setenv("MESHPREP_CACHE_DIR", "")
+    monkeypatch.setattr(executor, "_kept", {})
+    kernel, plan, values = a_plan(slow, "rows", seed=3, n=50)
+    with event.install_listener("numba:compile", Listener()):
+        run_in(monkeypatch, form, kernel, plan, values, several=False, layout=layout)
+    # the launcher of the process is compiled where no loop has run before
+    assert compiled - {"call"} == {"rows", "elements"}
+    assert collecting == {False}
+    assert gc.isenabled()

@@ -11,6 +11,7 @@ installed      the releases that are tested, settings, the processor
 compiling      options of the decorators, machine code on disk, events of the compiler
 messages       what numba's errors say, as text
 lowering       instructions of LLVM in compiled functions
+tuples         tuples of rows that are indexed without jumps
 device         numba-cuda: kernels as code for a GPU; loaded only for a GPU
 =============  =====================================================================
 

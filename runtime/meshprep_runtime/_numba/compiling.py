@@ -184,6 +184,21 @@ def _listener(began: Callable[[Any], None], ended: Callable[[], None]) -> Any:
     return Outermost()
 
 
+@contextmanager
+def garbage_waits() -> Iterator[None]:
+    """Pause Python's search for garbage until the context ends.
+
+    Compiling makes many objects that stay, and so many searches that find little.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def collect_no_garbage_while_compiling() -> None:
     """Pause Python's search for garbage during each compilation, from now on.
 

@@ -20,10 +20,12 @@ from ..errors import MeshprepError, MissingPackageError, UntestedVersionWarning
 TESTED = {"numba": "0.68", "numpy": "2.4"}
 # The values of NUMBA_THREADING_LAYER. numba reads it late, and fails inside of a loop.
 THREADING_LAYERS = ("default", "safe", "threadsafe", "forksafe", "omp", "tbb", "workqueue")
-# What :mod:`.lowering` takes from modules that numba and llvmlite do not document.
+# What :mod:`.lowering` and :mod:`.tuples` take from modules that numba and llvmlite do not
+# document.
 INTERNALS: Mapping[str, tuple[str, ...]] = {
     "llvmlite.ir": ("ArrayType", "VectorType"),
     "numba.core.cgutils": ("alloca_once", "create_struct_proxy"),
+    "numba.core.imputils": ("impl_ret_borrowed",),
     "numba.np.arrayobj": ("populate_array",),
 }
 

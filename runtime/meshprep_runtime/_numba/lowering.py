@@ -30,11 +30,14 @@ __all__ = [
     "call_type",
     "function_of_c",
     "index",
+    "index_from",
     "intrinsic",
     "ir",
     "nothing",
+    "packed",
     "pointer_to",
     "row_at_pointer",
+    "row_length",
     "stack_memory",
     "unpacked",
     "value_type",
@@ -54,6 +57,16 @@ def value_type(context: Any, kind: Any) -> Any:
 def index(context: Any, value: int) -> Any:
     """A constant of the type that indices have (``uintp``)."""
     return context.get_constant(types.uintp, value)
+
+
+def index_from(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """A value of a type of integers of at most 64 bits, as an index."""
+    wide = value_type(context, types.uintp)
+    if value.type.width == wide.width:
+        return value
+    if kind.signed:
+        return builder.sext(value, wide)
+    return builder.zext(value, wide)
 
 
 def nothing(context: Any) -> Any:
@@ -82,6 +95,14 @@ def pointer_to(context: Any, builder: Any, kind: Any, array: Any, place: Any) ->
     if isinstance(kind, types.Array):
         data = cgutils.create_struct_proxy(kind)(context, builder, array).data
     return builder.gep(data, [place], inbounds=True)
+
+
+def row_length(context: Any, builder: Any, kind: Any, table: Any) -> Any:
+    """The number of columns of an array of two axes in C's order."""
+    assert kind.ndim == 2
+    assert kind.layout == "C"
+    shape = cgutils.create_struct_proxy(kind)(context, builder, table).shape
+    return builder.extract_value(shape, 1)
 
 
 def array_of(
@@ -150,6 +171,14 @@ def row_at_pointer(tools: SimpleNamespace, dim: int, only_read: bool) -> Any:
 def unpacked(builder: Any, values: Any, count: int) -> list[Any]:
     """The values of a tuple, which LLVM has as a structure or an array."""
     return [builder.extract_value(values, i) for i in range(count)]
+
+
+def packed(context: Any, builder: Any, kind: Any, values: Sequence[Any]) -> Any:
+    """A tuple of values of one type; ``kind`` is the type of the tuple."""
+    whole = ir.Constant(value_type(context, kind), ir.Undefined)
+    for i, value in enumerate(values):
+        whole = builder.insert_value(whole, value, i)
+    return whole
 
 
 def function_of_c(builder: Any, name: str, result: Any, *parameters: Any) -> Any:

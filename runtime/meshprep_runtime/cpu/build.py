@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from .._numba.compiling import FORCE_INLINE, INNER, NO_WRAPPER_FOR_C
+from .._numba.compiling import FORCE_INLINE, INNER, NO_WRAPPER_FOR_C, garbage_waits
 from .._numba.lowering import (
     array_of,
     call_and_ask,
@@ -21,10 +21,12 @@ from .._numba.lowering import (
     ir,
     nothing,
     pointer_to,
+    row_length,
     unpacked,
     value_type,
 )
 from .._numba.messages import is_of_numba
+from .._numba.tuples import together
 from ..kernel import cache
 from ..kernel.analysis import fresh, reach, stable
 from .source import vectors
@@ -122,6 +124,19 @@ def array_at(typing: Any, words: Any, at: Any, kind: Any) -> Any:
         )
 
     return array(words, types.intp, kind), make
+
+
+@intrinsic(prefer_literal=True)
+def entry(typing: Any, table: Any, row: Any, column: Any) -> Any:
+    """``table[row, column]``, without checks; column is a literal."""
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        arity = row_length(context, builder, table, args[0])
+        row_start = builder.mul(args[1], arity)
+        place = builder.add(row_start, INT64(column.literal_value))
+        return builder.load(pointer_to(context, builder, table, args[0], place))
+
+    return table.dtype(table, types.intp, column), make
 
 
 @intrinsic
@@ -300,7 +315,7 @@ def compiled_functions(
         scope |= names
         # numba takes functions of a file, so that machine code can be kept beside it.
         exec(compile(text, file, "exec"), scope)
-        options = {"nogil": nogil, "error_model": "numpy"}
+        options = NO_WRAPPER_FOR_C | {"nogil": nogil, "error_model": "numpy"}
         return {
             name: cache.compiled(
                 function=scope[name], signature=signature, kept=kept, options=options
@@ -324,14 +339,15 @@ def _compile_or_load(request: Request, arrays: tuple[Any, ...]) -> Any:
 
 def _once_more_without(kept: Any, make: Callable[[Any], R]) -> R:
     """``make(kept)``; where the module on disk cannot be used, ``make(None)``."""
-    try:
-        return make(kept)
-    except Exception as error:
-        if kept is None or is_of_numba(error):
-            raise
-        # The folder was removed or is full, or a file was cut off.
-        cache.forget(kept)
-        return make(None)
+    with garbage_waits():
+        try:
+            return make(kept)
+        except Exception as error:
+            if kept is None or is_of_numba(error):
+                raise
+            # The folder was removed or is full, or a file was cut off.
+            cache.forget(kept)
+            return make(None)
 
 
 def _whole_text(request: Request, arrays: tuple[Any, ...]) -> str:
@@ -418,20 +434,37 @@ def names_in_texts() -> dict[str, Any]:
         "look": look,
         "swap": swap,
         "rest": rest,
+        "entry": entry,
         "raises": raises,
         "array_at": array_at,
         "invoke": invoke,
     }
     names |= {
+        # Rows are found by their numbers.
+        "least": vectors.least,
+        "mapped": vectors.mapped,
+        "four_from": vectors.four_from,
+        "four_of": vectors.four_of,
+        "ordered4": vectors.ordered4,
+        "mapped4": vectors.mapped4,
+    }
+    names |= {
         # Rows are loaded and stored as vectors.
+        "together": together,
         "stack": vectors.stack,
         "row": vectors.row,
         "spread": vectors.spread,
         "fetch": vectors.fetch,
         "load4": vectors.load4,
+        "load4_spread": vectors.load4_spread,
         "store4": vectors.store4,
         "to_rows": vectors.to_rows,
         "add_row": vectors.add_row,
         "copy_row": vectors.copy_row,
+        "load_row": vectors.load_row,
+        "store_row": vectors.store_row,
+        "copy_spread": vectors.copy_spread,
+        "add_spread": vectors.add_spread,
+        "clear": vectors.clear,
     }
     return names

@@ -15,6 +15,7 @@ from ..kernel.access import check_sample
 from ..kernel.analysis import takes_single
 from ..kernel.bind import Slot, rows_by_name
 from ..kernel.compiler import compile_error
+from ..kernel.parameters import kernel_by_row, rows_of_parameters
 from ..kernel.rows import Row, reaches_apart, rows_of
 from ..plan import LoopPlan, Variant
 from .pool import BoundCode, OneThread, Team, half_done, turn
@@ -146,7 +147,11 @@ class Executor:
         slots: Sequence[Slot],
         options: CpuOptions,
     ) -> None:
-        self.kernel = kernel
+        # The kernel that is compiled, with the rows of each of its parameters, and one with
+        # a parameter for each row, which is looked at.
+        self.compiled_kernel = kernel
+        self.rows_of_parameters = rows_of_parameters(kernel, plan.loop)
+        self.kernel = kernel_by_row(kernel, plan.loop)
         self.plan = plan
         self.loop = plan.loop
         self.slots = slots
@@ -318,6 +323,7 @@ class Executor:
             maps_permuted=schedule.maps_permuted,
             form=form,
             fetches=fetches,
+            rows_of_parameters=self.rows_of_parameters,
         ).text()
         # One thread takes all turns, and reduces a global in place.
         if not schedule.parallel:
@@ -344,7 +350,7 @@ class Executor:
 
         # What both requests, of native code and of ``run`` from Python, have in common.
         single = takes_single(slot.dtype for slot in self.slots)
-        inlined = Inlined(self.kernel, self.options.fastmath, single)
+        inlined = Inlined(self.compiled_kernel, self.options.fastmath, single)
         request = partial(
             Request,
             kernels=(inlined,),
@@ -368,7 +374,10 @@ class Executor:
                     native = build_native(native_request, arrays)
                 except Exception as error:  # numba's errors and, for some bytecode, others
                     raise compile_error(
-                        kernel=self.kernel, loop=self.loop, slots=self.slots, error=error
+                        kernel=self.compiled_kernel,
+                        loop=self.loop,
+                        slots=self.slots,
+                        error=error,
                     ) from error
                 if len(_kept) >= MAX_KEPT:
                     del _kept[next(iter(_kept))]

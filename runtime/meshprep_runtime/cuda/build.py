@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import MeshprepError, MissingPackageError
 from ..kernel.analysis import reach, stable
 from ..kernel.cache import folder as loops_folder
-from ..kernel.cache import write_whole
+from ..kernel.cache import keep_used_last, mark_used, write_whole
 from .occupancy import by_registers, most_registers, resident_at_most
 from .programs import CudaProgram
 
@@ -281,6 +281,7 @@ def _read_cubin(path: Path) -> Compiled | None:
         digest, registers, spilled = head.decode("ascii").split()
         # A digest tells damaged files, which are compiled anew.
         if hashlib.sha256(cubin).hexdigest() == digest:
+            mark_used(path)
             return Compiled(cubin, int(registers), int(spilled))
     except (OSError, ValueError):
         pass
@@ -288,13 +289,11 @@ def _read_cubin(path: Path) -> Compiled | None:
 
 
 def _write_cubin(path: Path, code: Compiled) -> None:
-    """Write machine code to a file, and remove the oldest files beyond ``MOST_KEPT``."""
+    """Write machine code to a file; keep the ``MOST_KEPT`` files that were used last."""
     digest = hashlib.sha256(code.cubin).hexdigest()
     head = f"{digest} {code.registers} {code.spilled}\n".encode()
     write_whole(path, head + code.cubin)
-    files = sorted(path.parent.glob("*.cubin"), key=lambda p: p.stat().st_mtime)
-    for old in files[:-MOST_KEPT]:
-        old.unlink(missing_ok=True)
+    keep_used_last(path.parent.glob("*.cubin"), MOST_KEPT)
 
 
 @cache

@@ -17,8 +17,9 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,8 @@ from ..errors import MeshprepWarning
 FOLDER = "MESHPREP_CACHE_DIR"
 # Loops, and notes, that are kept at most.
 MOST_KEPT = 400
+# Seconds of a day, after which it is noted again that something is used.
+DAY = 86_400
 # The file with the digests of the machine code.
 SEAL = "seal"
 # Bytes that a disk must have room for; kernels take less each, and there are many.
@@ -139,6 +142,7 @@ def module(name: str, text: str) -> ModuleType | None:
     path = source(loops / name, text)
     if path is None:
         return None
+    mark_used(path.parent)
     loop_module = ModuleType(f"meshprep_loop_{name}")
     loop_module.__file__ = str(path)
     sys.modules[loop_module.__name__] = loop_module
@@ -278,7 +282,10 @@ def forget(made: ModuleType) -> None:
 def is_noted(name: str) -> bool:
     """True for a name that :func:`note` has noted, in this process or an earlier one."""
     place = root()
-    return place is not None and (place / NOTES / name).is_dir()
+    if place is None or not (place / NOTES / name).is_dir():
+        return False
+    mark_used(place / NOTES / name)
+    return True
 
 
 def note(name: str) -> None:
@@ -291,15 +298,41 @@ def note(name: str) -> None:
 
 
 def forget_oldest(place: Path | None) -> None:
-    """Remove all folders from a folder of the cache but the newest."""
-    if place is None:
-        return
-    try:
-        folders = sorted(place.iterdir(), key=lambda p: p.stat().st_mtime)
-    except OSError:
-        return
-    for old in folders[:-MOST_KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+    """Remove all folders from a folder of the cache but those that were used last."""
+    if place is not None:
+        with suppress(OSError):
+            keep_used_last(place.iterdir(), MOST_KEPT)
+
+
+def mark_used(path: Path) -> None:
+    """Note that a file or folder of the cache was used, by its time of modification.
+
+    That is written at most once a day, and not where the cache takes no files.
+    """
+    with suppress(OSError):
+        if time.time() - path.stat().st_mtime > DAY:
+            os.utime(path)
+
+
+def keep_used_last(paths: Iterable[Path], most: int) -> None:
+    """Remove all files and folders but the ``most`` that were used or made last.
+
+    Other processes may use, make and remove them meanwhile.
+    """
+    times = {}
+    for path in paths:
+        with suppress(FileNotFoundError):
+            times[path] = path.stat().st_mtime
+    by_use = sorted(times, key=lambda path: times[path])
+    for path in by_use[:-most]:
+        with suppress(OSError):
+            # Another process may have begun to use it.
+            if path.stat().st_mtime != times[path]:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -373,6 +406,7 @@ def _own_code() -> tuple[str, ...]:
         "analysis",
         "../_numba/compiling",
         "../_numba/lowering",
+        "../_numba/tuples",
         "../cpu/build",
         "../cpu/array_facts",
         "../cpu/source/vectors",

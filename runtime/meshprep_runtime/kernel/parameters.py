@@ -71,6 +71,13 @@ def parameters_of_kernel(count: int, loop: Loop) -> tuple[KernelParameter, ...]:
     return parameters_by_row(loop)
 
 
+def rows_of_parameters(kernel: Callable[..., None], loop: Loop) -> tuple[int, ...]:
+    """The number of rows that each parameter of a kernel stands for."""
+    function: Any = getattr(kernel, "py_func", kernel)
+    parameters = parameters_of_kernel(function.__code__.co_argcount, loop)
+    return tuple(len(parameter.columns) for parameter in parameters)
+
+
 def kernel_by_row(kernel: Callable[..., None], loop: Loop) -> Callable[..., None]:
     """A function with a parameter for each row, which calls the kernel.
 

@@ -119,29 +119,6 @@ class Row:
             return table.reshape(-1)
         return table[:, self.column]
 
-    def offset(self, mapped: str, element: str) -> str:
-        """The offset of an element's row in its dat.
-
-        ``mapped`` is the row of the maps, ``element`` that of direct dats.
-        """
-        if self.table is None:
-            point = element
-        else:
-            point = f"U({self.table}[{mapped}, {self.column}])"
-        if self.soa or self.dim == 1:
-            return point
-        return f"{point} * U({self.dim})"
-
-    def component(self, offset: str, k: int) -> str:
-        """Component ``k`` of the row that starts at an offset."""
-        if k == 0:
-            return f"{self.array}[{offset}]"
-        if self.soa:
-            shift = f"U({k}) * {self.stride}"
-        else:
-            shift = f"U({k})"
-        return f"{self.array}[{offset} + {shift}]"
-
     @property
     def stride(self) -> str:
         """The name of the distance between two components of an SoA dat."""

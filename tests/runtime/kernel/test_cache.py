@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numba
@@ -209,6 +210,99 @@ def test_the_folder_stays_small(folder, monkeypatch):
         os.utime(place, (i, i))
     cache.forget_oldest(cache.folder())
     assert sorted(int(p.name) for p in (folder / "loops").iterdir()) == [2, 3, 4]
+
+
+def days_ago(path, days):
+    then = time.time() - days * cache.DAY
+    os.utime(path, (then, then))
+
+
+def kept(folder):
+    return sorted(int(place.name) for place in (folder / "loops").iterdir())
+
+
+def test_what_was_used_last_stays(folder, monkeypatch):
+    """The first loop was made before the second, and is used after it."""
+    for i in (1, 2):
+        cache.module(f"{i:032d}", "")
+        days_ago(folder / "loops" / f"{i:032d}", 30 - i)
+    cache.module(f"{1:032d}", "")
+    monkeypatch.setattr(cache, "MOST_KEPT", 1)
+    cache.module(f"{3:032d}", "")
+    assert kept(folder) == [1, 3]
+
+
+@pytest.mark.parametrize("used", ["loop", "note"])
+def test_use_is_written_down_once_a_day(folder, used):
+    if used == "loop":
+        place = folder / "loops" / "1"
+
+        def use():
+            assert cache.module("1", "") is not None
+    else:
+        place = folder / cache.NOTES / "1"
+
+        def use():
+            cache.note("1")
+            assert cache.is_noted("1")
+
+    use()
+    for days, written in ((0.9, False), (1.1, True), (400, True)):
+        days_ago(place, days)
+        before = place.stat().st_mtime
+        use()
+        assert (place.stat().st_mtime != before) == written
+
+
+def test_a_folder_that_takes_no_times_is_used(folder, monkeypatch):
+    cache.module("1", "")
+    days_ago(folder / "loops" / "1", 2)
+
+    def refuse(*given):
+        raise PermissionError(errno.EACCES, "no")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert cache.module("1", "") is not None
+
+
+def test_what_another_process_begins_to_use_stays(folder):
+    folder.mkdir(exist_ok=True)
+    places = [folder / name for name in "abc"]
+    for age, place in enumerate(places):
+        place.mkdir()
+        days_ago(place, 9 - age)
+
+    def found():
+        yield from places
+        # all times are known, and nothing is removed yet
+        os.utime(places[0])
+        places[1].rmdir()
+
+    cache.keep_used_last(found(), 1)
+    assert [place.exists() for place in places] == [True, False, True]
+
+
+MANY = """
+import sys
+from meshprep_runtime.kernel import cache
+cache.MOST_KEPT = 3
+for i in range(60):
+    cache.module(f"{(i * int(sys.argv[1])) % 7:032d}", "")
+"""
+
+
+def test_processes_that_remove_what_others_use(tmp_path):
+    command = [sys.executable, "-W", "error", "-c", MANY]
+    environment = {**os.environ, "MESHPREP_CACHE_DIR": str(tmp_path)}
+    started = [
+        subprocess.Popen([*command, step], env=environment, stderr=subprocess.PIPE)
+        for step in "123"
+    ]
+    for process in started:
+        assert process.communicate(timeout=60)[1] == b""
+        assert process.returncode == 0
+    # each process may have made one after the last that was removed
+    assert 1 <= len(kept(tmp_path)) <= 3 + len(started)
 
 
 RECURSIVE = """

@@ -3,6 +3,7 @@
 import ast
 
 import effort
+import numba
 import numpy as np
 import pytest
 from cuda_loops import LAYOUT, OFTEN, body, random_plan, run_and_check
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 from python_loops import INC, READ, RW, WRITE, edge_plan, reference, res_calc
 
 from meshprep_runtime import Arg, Loop, MeshprepError, ParLoop, Program
+from meshprep_runtime._numba.tuples import together
+from meshprep_runtime.cpu import executor
+from meshprep_runtime.cpu.source.element import CHUNK, LOCAL, ROWS
 from meshprep_runtime.cpu.strategies import STRATEGIES
 from meshprep_runtime.cuda import program
 from meshprep_runtime.kernel.bind import slots
@@ -147,6 +151,115 @@ def test_the_same_on_a_gpu_that_is_emulated(strategy, commit, slow):
 def test_machine_code_for_a_gpu(slow, compiled):
     made = program(body_by_argument, random_plan(slow, 90, 50, 16, 2), "hierarchical")
     assert compiled(made, "sm_90").registers > 0
+
+
+def furthest(rows, side):
+    return max(rows[side][0], rows[side - 1][0])
+
+
+def all_that_tuples_do(x, k, f):
+    """Each way to take a tuple apart; the first index is not known to the compiler."""
+    a, b, c, d = f
+    for row in x[1:3]:
+        first_and_row = (x[0], row)
+        a[0] += first_and_row[k[0] % 2][1]
+    for row, to in zip(x, f):  # noqa: B905 - numba knows no `strict`
+        to[1] += row[0] + len(x)
+    b[0] += x[k[0] % 4][0] + x[-1 - k[0] % 4][1]
+    c[0] += furthest(x, k[0] % 4)
+    (f + f)[2 + k[0] % 4][1] += 1
+    d[0] += k[0]
+
+
+@pytest.mark.parametrize("form", [ROWS, LOCAL, CHUNK])
+@pytest.mark.parametrize("layout", ["aos", "soa"])
+def test_compiled_tuples_are_those_of_python(slow, monkeypatch, form, layout):
+    monkeypatch.setattr(executor, "forms", lambda **_: (form,))
+    plan = quad_plan(slow, n_cells=60, n_nodes=40, seed=1)
+    rng = np.random.default_rng(2)
+    arrays = {s.name: rng.integers(0, 9, s.shape) for s in slots(plan)}
+    given = {name: value.copy() for name, value in arrays.items()}
+    if layout == "soa":
+        given["x"] = np.ascontiguousarray(given["x"].T)
+        given["f"] = np.ascontiguousarray(given["f"].T)
+    loop = ParLoop(all_that_tuples_do, plan, layout={"x": layout, "f": layout})
+    loop(**given)
+    reference(kernel_by_row(all_that_tuples_do, plan.loop), plan, arrays)
+    assert np.array_equal(given["f"].T if layout == "soa" else given["f"], arrays["f"])
+
+
+@pytest.mark.parametrize("is_row_tuple", [False, True])
+def test_no_jump_chooses_a_row(is_row_tuple):
+    """Without jumps LLVM unrolls the loop over the corners, and computes elements in vectors."""
+
+    @numba.njit
+    def value_at(rows, corner):
+        return rows[corner][0]
+
+    @numba.njit
+    def of_tuple(a, b, c, corner):
+        return value_at((a, b, c), corner)
+
+    @numba.njit
+    def of_row_tuple(a, b, c, corner):
+        return value_at(together((a, b, c)), corner)
+
+    function = of_row_tuple if is_row_tuple else of_tuple
+    rows = [np.full(1, float(value)) for value in range(3)]
+    assert [function(*rows, corner) for corner in (0, 1, 2, -1)] == [0.0, 1.0, 2.0, 2.0]
+    (code,) = value_at.inspect_llvm().values()
+    assert ("switch" in code) != is_row_tuple
+
+
+def data_choose_the_row(x, k, f):
+    f[k[0]][0] += 1
+
+
+@pytest.mark.parametrize("form", [ROWS, LOCAL, CHUNK])
+@pytest.mark.parametrize(
+    ("row", "fits"), [(3, True), (-4, True), (4, False), (-5, False), (2**40, False)]
+)
+def test_compiled_code_refuses_rows_beyond_the_tuple(slow, monkeypatch, form, row, fits):
+    """Where no element of the sample takes them."""
+    monkeypatch.setattr(executor, "forms", lambda **_: (form,))
+    monkeypatch.setattr(executor.Executor, "check_sample", lambda *given: None)
+    plan = quad_plan(slow, n_cells=60, n_nodes=40, seed=1)
+    arrays = {s.name: np.zeros(s.shape, s.dtype) for s in slots(plan)}
+    arrays["k"][7] = row
+    loop = ParLoop(data_choose_the_row, plan)
+    if not fits:
+        with pytest.raises(IndexError, match="tuple index out of range"):
+            loop(**arrays)
+        return
+    loop(**arrays)
+    corners = plan.maps["cells->nodes"].table
+    chosen = corners[np.arange(60), np.where(np.arange(60) == 7, row, 0)]
+    counted = np.bincount(chosen, minlength=40)
+    assert np.array_equal(arrays["f"][:, 0], counted)
+
+
+def test_tiles_take_tuples_of_rows(airfoil):
+    """The same loop twice, in tiles and one call after the other."""
+    rng = np.random.default_rng(5)
+    found = []
+    values = {}
+    for tiled in (False, True):
+        flow = Program(airfoil)
+        dats = {}
+        for slot in ParLoop(res_calc, airfoil["res_calc"]).slots:
+            values.setdefault(slot.name, rng.random(slot.shape))
+            start = values[slot.name].copy()
+            dats[slot.name] = flow.dat(slot.rows, slot.dim, values=start)
+        loop = flow.loop(res_calc_by_argument, "res_calc")
+        if tiled:
+            with flow.chain():
+                loop(**dats)
+                loop(**dats)
+        else:
+            loop(**dats)
+            loop(**dats)
+        found.append(dats["res"].values())
+    np.testing.assert_allclose(*found, rtol=1e-13, atol=1e-13)
 
 
 def past_the_rows(x, k, f):

@@ -2,9 +2,12 @@
 
 Maps are passed as unsigned integers, so that numba does not test indices for being
 negative; ``U`` is ``np.uint64``, since signed and unsigned 64-bit integers together make a
-float.
+float. ``U4`` is the constant ``U(4)``, defined before the function: numba takes longer to
+compile a call than a name. For the same reason what is done for each row is one call of an
+intrinsic, see :mod:`.vectors`.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +22,8 @@ SUMS = 8
 # additions are a vector, half as fast with partial sums. Loops that change dats through
 # maps have none, since they wait for more than these additions.
 MOST_SUMMED = 3
+# Constants of the text.
+UNSIGNED = re.compile(r"\bU(\d+)\b")
 # Bytes of a chunk, at most: half of a first-level cache of 32 KB, the rest is for the dats.
 CHUNK_BYTES = 16 * 1024
 
@@ -49,19 +54,28 @@ class ElementCode:
     fetches: bool = False  # a parameter ``ahead`` says whether rows are fetched ahead
     # Of the names ``elements`` and ``kernel``, where several loops share a text.
     suffix: str = ""
+    # The rows that each parameter of the kernel takes; empty where each takes one.
+    rows_of_parameters: tuple[int, ...] = ()
 
     def text(self) -> str:
-        """``def elements(start, stop, order, ...)``."""
+        """``def elements(start, stop, order, ...)``, after the constants that it uses."""
         params = ", ".join(self.params)
-        lines = [f"def elements{self.suffix}(start, stop, order, {params}):"]
+        lines = [
+            f"def elements{self.suffix}(start, stop, order, {params}):",
+            "    begin = U(start)",
+            "    end = U(stop)",
+        ]
         # The strides of SoA dats, which rows use by name.
         dims = {r.array: r.dim for r in self.rows}
         arrays = dict.fromkeys(r.array for r in self.rows if r.soa and r.dim > 1)
-        lines += [f"    n_{a} = U({a}.size) // U({dims[a]})" for a in arrays]
+        lines += [f"    n_{a} = U({a}.size) // U{dims[a]}" for a in arrays]
         if self.fetches:
             lines.append("    far = ahead[0]")
         lines += self._chunked() if self.form == CHUNK else self._plain()
-        return "\n".join(lines) + "\n"
+        text = "\n".join(lines) + "\n"
+        numbers = sorted({int(number) for number in UNSIGNED.findall(text)})
+        constants = "".join(f"U{number} = U({number})\n" for number in numbers)
+        return f"{constants}\n\n{text}"
 
     def _plain(self) -> list[str]:
         """The kernel on the dats themselves, one element after the other."""
@@ -77,21 +91,25 @@ class ElementCode:
 
         # Start the buffers, call the kernel, and bring the buffers to dats and globals.
         element = [
-            *self._ahead(f"i + U({LARGEST_CHUNK})"),
+            *self._ahead(f"i + U{LARGEST_CHUNK}"),
             *self._clear_placed(1),
         ]
         for n, r in added:
             element += [f"b{n}[{k}] = {r.start(k)}" for k in range(r.dim)]
         element += self._element("i", "e")
+        known_points = set[str]()
         for n, r in copied:
-            element += self._copy(n, r)
-        element.append(f"kernel{self.suffix}({', '.join(arguments)})")
+            element += [*self._find(r, "i", "e", known_points), self._copy(n, r)]
+        for n, r in rows:
+            if n not in buffered:
+                element += self._find(r, "i", "e", known_points)
+        element.append(self._call(arguments))
         for n, r in copied:
-            element += self._copy_back(n, r)
+            element.append(self._copy_back(n, r))
         for n, r in added:
             element += self._combine(n, r)
         for n, r in placed:
-            element += self._add_placed(n=n, r=r, j="U(0)", size=1)
+            element += self._add_placed(n=n, r=r, j="U0", size=1)
         return [
             *[f"    b{n} = stack({r.array}, {r.dim})" for n, r in buffered.items()],
             *begin,
@@ -105,15 +123,15 @@ class ElementCode:
         ``lane`` is the partial sum of an element.
         """
         if not any(map(self._in_sums, self.rows)):
-            return ["    for i in range(U(start), U(stop)):", *_indent(2, element)]
+            return ["    for i in range(begin, end):", *_indent(2, element)]
         # Element i adds to sum i % SUMS: additions to different sums overlap.
         return [
-            f"    whole = U(stop) - (U(stop) - U(start)) % U({SUMS})",
-            f"    for first in range(U(start), whole, U({SUMS})):",
-            f"        for lane in range(U({SUMS})):",
+            f"    whole = end - (end - begin) % U{SUMS}",
+            f"    for first in range(begin, whole, U{SUMS}):",
+            f"        for lane in range(U{SUMS}):",
             "            i = first + lane",
             *_indent(3, element),
-            "    for i in range(whole, U(stop)):",
+            "    for i in range(whole, end):",
             "        lane = i - whole",
             *_indent(2, element),
         ]
@@ -149,22 +167,22 @@ class ElementCode:
         """Add the buffer of an element to the totals of a global."""
         totals = [f"t{n}[{k}]" for k in range(r.dim)]
         if self._in_sums(r):
-            totals = [f"t{n}[lane + U({k * SUMS})]" for k in range(r.dim)]
+            totals = [f"t{n}[lane + U{k * SUMS}]" for k in range(r.dim)]
         return [f"{t} = {r.combined(t, f'b{n}[{k}]')}" for k, t in enumerate(totals)]
 
-    def _copy(self, n: int, r: Row) -> list[str]:
+    def _copy(self, n: int, r: Row) -> str:
         """Copy a row of a dat to the stack."""
-        offset = f"p{n} = {r.offset(self._mapped('i', 'e'), 'e')}"
         if r.soa and r.dim > 1:
-            each = [f"b{n}[{k}] = {r.component(f'p{n}', k)}" for k in range(r.dim)]
-            return [offset, *each]
-        return [offset, f"copy_row(b{n}, U(0), {r.array}, p{n}, {r.dim})"]
+            source = f"{r.array}, {self._point(r, 'e')}, {r.stride}"
+            return f"copy_spread(b{n}, U0, U1, {source}, {r.dim})"
+        return f"load_row(b{n}, {r.array}, {self._point(r, 'e')}, {r.dim})"
 
-    def _copy_back(self, n: int, r: Row) -> list[str]:
+    def _copy_back(self, n: int, r: Row) -> str:
         """Copy a row from the stack to its dat."""
         if r.soa and r.dim > 1:
-            return [f"{r.component(f'p{n}', k)} = b{n}[{k}]" for k in range(r.dim)]
-        return [f"copy_row({r.array}, p{n}, b{n}, U(0), {r.dim})"]
+            target = f"{r.array}, {self._point(r, 'e')}, {r.stride}"
+            return f"copy_spread({target}, b{n}, U0, U1, {r.dim})"
+        return f"store_row({r.array}, {self._point(r, 'e')}, b{n}, {r.dim})"
 
     def _chunked(self) -> list[str]:
         """The kernel on chunks of elements."""
@@ -179,21 +197,21 @@ class ElementCode:
             if r.constant:
                 arguments.append(r.array)
             else:
-                arguments.append(f"spread(b{n}, j, {r.dim}, U({size}), {r.only_read})")
+                arguments.append(f"spread(b{n}, j, {r.dim}, U{size}, {r.only_read})")
         # Load a chunk, run the kernel on all its elements in a loop that LLVM vectorises,
         # and store the chunk.
         return [
             *[f"    b{n} = stack({r.array}, {size * r.dim})" for n, r in buffered],
             *[f"    c{n} = stack({r.array}, {LANES * r.dim})" for n, r in in_rows],
             *begin,
-            f"    for first in range(U(start), U(stop), U({size})):",
-            f"        count = min(U({size}), U(stop) - first)",
+            f"    for first in range(begin, end, U{size}):",
+            f"        count = least(U{size}, end - first)",
             *_indent(2, self._fetch(size)),
             *_indent(2, self._gather(size)),
             *_indent(2, self._clear_placed(size)),
-            f"        for j in range(U({size})):",
+            f"        for j in range(U{size}):",
             *_indent(3, self._clear(size)),
-            f"            kernel{self.suffix}({', '.join(arguments)})",
+            f"            {self._call(arguments)}",
             *_indent(2, self._scatter(size)),
             *_indent(2, self._reduce(size)),
             *end,
@@ -201,7 +219,7 @@ class ElementCode:
 
     def _fetch(self, size: int) -> list[str]:
         """Fetch the rows of the next chunk."""
-        lines = [f"for j in range(first + U({size}), first + U({2 * size})):"]
+        lines = [f"for j in range(first + U{size}, first + U{2 * size}):"]
         body = self._ahead("j")
         if body:
             return [*lines, *_indent(1, body)]
@@ -215,16 +233,18 @@ class ElementCode:
         """
         # A dict, so that a row that several arguments share is fetched once.
         fetches: dict[str, None] = {}
+        known_points = set[str]()
         for r in self.rows:
             in_stream = r.table is None and not self.permuted
             if self.fetches and not (
                 in_stream or r.is_global or r.placed or (r.soa and r.dim > 1)
             ):
-                offset = r.offset(self._mapped("a", "g"), "g")
-                fetches[f"fetch({r.array}, {offset}, {r.dim}, {int(r.stored)})"] = None
+                number = self._point(r, "g", "next_")
+                fetches |= dict.fromkeys(self._find(r, "a", "g", known_points, "next_"))
+                fetches[f"fetch({r.array}, {number}, {r.dim}, {int(r.stored)})"] = None
         if not fetches:
             return []
-        body = [f"a = min({place}, U(stop) - U(1))", *self._element("a", "g"), *fetches]
+        body = [f"a = least({place}, end - U1)", *self._element("a", "g"), *fetches]
         return ["if far:", *_indent(1, body)]
 
     def _gather(self, size: int) -> list[str]:
@@ -233,34 +253,30 @@ class ElementCode:
         if not loaded:
             return []
         # The last chunk is filled up with copies of its last element, which are not stored.
-        body = []
-        for t in range(LANES):
-            body.append(f"i{t} = first + min(j + U({t}), count - U(1))")
-            body += self._element(f"i{t}", f"e{t}")
+        body = ["i4 = four_of(first, j, count)", *self._four_elements()]
         # Four rows are transposed in registers; rows of SoA lie component by component
         # already.
+        known_points = set[str]()
         for n, r in loaded:
-            offsets = [
-                r.offset(self._mapped(f"i{t}", f"e{t}"), f"e{t}") for t in range(LANES)
-            ]
+            body += self._find_four(r, known_points)
+            numbers = self._point(r, "e4", "four_")
+            values = f"{r.array}, {numbers}, {r.dim}"
             if r.soa and r.dim > 1:
-                body += [f"p{t} = {o}" for t, o in enumerate(offsets)]
-                for k in range(r.dim):
-                    for t in range(LANES):
-                        value = r.component(f"p{t}", k)
-                        body.append(f"b{n}[j + U({k * size + t})] = {value}")
+                body.append(f"load4_spread(b{n}, {size}, j, {values}, {r.stride})")
             else:
-                body.append(
-                    f"load4(b{n}, {size}, j, {r.array}, ({', '.join(offsets)}), {r.dim})"
-                )
-        return [f"for j in range(U(0), U({size}), U({LANES})):", *_indent(1, body)]
+                body.append(f"load4(b{n}, {size}, j, {values})")
+        return [f"for j in range(U0, U{size}, U{LANES}):", *_indent(1, body)]
 
     def _clear(self, size: int) -> list[str]:
         """Start the buffers: sums from zero, minima and maxima from those so far."""
         lines = []
         for n, r in enumerate(self.rows):
-            if r.cleared and not r.placed:
-                lines += [f"b{n}[j + U({k * size})] = {r.start(k)}" for k in range(r.dim)]
+            if not r.cleared or r.placed:
+                continue
+            if r.access is Access.INC:
+                lines.append(f"clear(b{n}, j, {size}, {r.dim})")
+            else:
+                lines += [f"b{n}[j + U{k * size}] = {r.start(k)}" for k in range(r.dim)]
         return lines
 
     def _clear_placed(self, size: int) -> list[str]:
@@ -268,7 +284,7 @@ class ElementCode:
         lines = []
         for n, r in enumerate(self.rows):
             if r.placed:
-                lines += [f"for k in range(U({r.dim * size})):", f"    b{n}[k] = 0"]
+                lines += [f"for k in range(U{r.dim * size}):", f"    b{n}[k] = 0"]
         return lines
 
     def _add_placed(self, n: int, r: Row, j: str, size: int) -> list[str]:
@@ -277,14 +293,14 @@ class ElementCode:
         Place -1, for none, becomes a number beyond all places without its sign.
         """
         if r.table is None:
-            offset = f"e * U({r.dim}) + k"
-            copy = f"    {r.array}[{offset}] = b{n}[k * U({size}) + {j}]"
-            return [f"for k in range(U({r.dim})):", copy]
+            offset = f"e * U{r.dim} + k"
+            copy = f"    {r.array}[{offset}] = b{n}[k * U{size} + {j}]"
+            return [f"for k in range(U{r.dim}):", copy]
         return [
-            f"for k in range(U({r.dim})):",
+            f"for k in range(U{r.dim}):",
             f"    p = U({r.table}[{self._mapped('i', 'e')}, k])",
             f"    if p < U({r.array}.size):",
-            f"        {r.array}[p] += b{n}[k * U({size}) + {j}]",
+            f"        {r.array}[p] += b{n}[k * U{size} + {j}]",
         ]
 
     def _scatter(self, size: int) -> list[str]:
@@ -309,8 +325,8 @@ class ElementCode:
         lines = []
         if vectors:
             lines += [
-                f"if count == U({size}):",
-                f"    for j in range(U(0), U({size}), U({LANES})):",
+                f"if count == U{size}:",
+                f"    for j in range(U0, U{size}, U{LANES}):",
                 *_indent(2, self._store_four(vectors, size)),
                 "else:",
                 "    for j in range(count):",
@@ -322,44 +338,43 @@ class ElementCode:
 
     def _store_four(self, rows: Sequence[tuple[int, Row]], size: int) -> list[str]:
         """Store or add rows of the four elements from ``j`` on."""
-        lines = []
-        for t in range(LANES):
-            lines += [f"i{t} = first + j + U({t})", *self._element(f"i{t}", f"e{t}")]
+        lines = ["i4 = four_from(first + j)", *self._four_elements()]
         # Store what elements set, four rows at a time.
-        offsets = {}
+        known_points = set[str]()
         for n, r in rows:
-            offsets[n] = [
-                r.offset(self._mapped(f"i{t}", f"e{t}"), f"e{t}") for t in range(LANES)
-            ]
             if r.in_rows:
                 lines.append(f"to_rows(c{n}, b{n}, {size}, j, {r.dim})")
             elif not r.adds:
-                four_offsets = ", ".join(offsets[n])
-                lines.append(
-                    f"store4({r.array}, ({four_offsets}), {r.dim}, b{n}, {size}, j)"
-                )
-        # Add element by element: two of them may add to one row.
-        for t in range(LANES):
-            for n, r in rows:
-                offset = offsets[n][t]
-                if r.in_rows:
-                    lines.append(
-                        f"add_row({r.array}, {offset}, c{n}, U({t * r.dim}), {r.dim})"
-                    )
-                elif r.adds:
-                    lines.append(f"{r.array}[{offset}] += b{n}[j + U({t})]")
+                lines += self._find_four(r, known_points)
+                numbers = self._point(r, "e4", "four_")
+                lines.append(f"store4({r.array}, {numbers}, {r.dim}, b{n}, {size}, j)")
+        # Add element by element: two of them may add to one row. The points are looked up
+        # as late as that, since those of four elements would fill the registers.
+        added = [(n, r) for n, r in rows if r.adds]
+        for t in range(LANES if added else 0):
+            lines += [f"i = i4[{t}]", f"e = e4[{t}]"]
+            known_points = set[str]()
+            for n, r in added:
+                lines += self._find(r, "i", "e", known_points)
+                row = f"c{n}, U{t * r.dim}" if r.in_rows else f"b{n}, j + U{t}"
+                lines.append(f"add_row({r.array}, {self._point(r, 'e')}, {row}, {r.dim})")
         return lines
 
     def _store_one(self, rows: Sequence[tuple[int, Row]], size: int) -> list[str]:
         """Store or add rows of element ``j`` of the chunk, value by value."""
         lines = ["i = first + j", *self._element("i", "e")]
+        known_points = set[str]()
         for n, r in rows:
-            lines.append(f"p{n} = {r.offset(self._mapped('i', 'e'), 'e')}")
-            sign = "+=" if r.adds else "="
-            lines += [
-                f"{r.component(f'p{n}', k)} {sign} b{n}[j + U({k * size})]"
-                for k in range(r.dim)
-            ]
+            lines += self._find(r, "i", "e", known_points)
+            offset = self._point(r, "e")
+            stride = r.stride
+            if r.dim == 1 or not r.soa:
+                offset = f"{offset} * U{r.dim}"
+                stride = "U1"
+            store = "add_spread" if r.adds else "copy_spread"
+            lines.append(
+                f"{store}({r.array}, {offset}, {stride}, b{n}, j, U{size}, {r.dim})"
+            )
         return lines
 
     def _reduce(self, size: int) -> list[str]:
@@ -370,9 +385,9 @@ class ElementCode:
                 lines.append("for j in range(count):")
                 for k in range(r.dim):
                     total = f"{r.array}[{k}]"
-                    value = f"b{n}[j + U({k * size})]"
+                    value = f"b{n}[j + U{k * size}]"
                     if self._in_sums(r):
-                        total = f"t{n}[U({k * SUMS}) + j % U({SUMS})]"
+                        total = f"t{n}[U{k * SUMS} + j % U{SUMS}]"
                     lines.append(f"    {total} = {r.combined(total, value)}")
         return lines
 
@@ -380,11 +395,49 @@ class ElementCode:
         """Set ``e`` to the element at place ``i``."""
         return [f"{e} = U(order[{i}])" if self.permuted else f"{e} = {i}"]
 
+    def _find(
+        self, r: Row, i: str, e: str, known_points: set[str], prefix: str = ""
+    ) -> list[str]:
+        """Look up the point of a row for the element at place ``i``, but each once."""
+        point = self._point(r, e, prefix)
+        if r.table is None or point in known_points:
+            return []
+        known_points.add(point)
+        return [f"{point} = mapped({r.table}, {self._mapped(i, e)}, {r.column})"]
+
+    def _four_elements(self) -> list[str]:
+        """Set ``e4`` to the elements at the places ``i4``."""
+        return ["e4 = ordered4(order, i4)" if self.permuted else "e4 = i4"]
+
+    def _find_four(self, r: Row, known_points: set[str]) -> list[str]:
+        """Look up the points of a row for four elements, but each once."""
+        point = self._point(r, "e4", "four_")
+        if r.table is None or point in known_points:
+            return []
+        known_points.add(point)
+        return [f"{point} = mapped4({r.table}, {self._mapped('i4', 'e4')}, {r.column})"]
+
+    def _point(self, r: Row, e: str, prefix: str = "") -> str:
+        """The name of the number of a row in its dat: of a point, or the element ``e``."""
+        if r.table is None:
+            return e
+        return f"{prefix}{r.table}_{r.column}"
+
     def _mapped(self, i: str, e: str) -> str:
         """The row of the maps: place ``i``, or element ``e``."""
         if self.maps_permuted:
             return i
         return e
+
+    def _call(self, rows: Sequence[str]) -> str:
+        """The call of the kernel with rows, of which a parameter may take several."""
+        arguments = []
+        at = 0
+        for count in self.rows_of_parameters or [1] * len(rows):
+            own = ", ".join(rows[at : at + count])
+            arguments.append(own if count == 1 else f"together(({own}))")
+            at += count
+        return f"kernel{self.suffix}({', '.join(arguments)})"
 
     def _in_place(self, n: int, r: Row) -> str:
         """The argument of the kernel for a row that stays where it lies."""
@@ -392,10 +445,10 @@ class ElementCode:
             if r.reduces:
                 return f"t{n}"
             return r.array
-        offset = r.offset(self._mapped("i", "e"), "e")
+        number = self._point(r, "e")
         if r.soa and r.dim > 1:
-            return f"spread({r.array}, {offset}, {r.dim}, {r.stride}, {r.only_read})"
-        return f"row({r.array}, {offset}, {r.dim}, {r.only_read})"
+            return f"spread({r.array}, {number}, {r.dim}, {r.stride}, {r.only_read})"
+        return f"row({r.array}, {number}, {r.dim}, {r.only_read})"
 
 
 def chunk_size(rows: Sequence[Row]) -> int:

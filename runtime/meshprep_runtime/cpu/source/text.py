@@ -19,40 +19,51 @@ from ...types.loops import Access
 # another thread, for any number of threads: there is no deadlock, and no barrier. After an
 # exception the remaining turns are counted as done, but not run. ``run`` returns the turn
 # that failed, to be run again from Python, where exceptions arrive; or -1.
+#
+# ``elements`` is called in one place, for one thread and for several: its arrays are seven
+# values each, and numba takes as long for the call as for all else here.
 SHARED = """\
-    if who < 0:
-        for i in range(first, last):
-{begin_alone}            if raises(elements, turns[i, 0], turns[i, 1], order, {passed}):
-                return i
-{combine_alone}        return -1
-    i = first + fetch_add(counters, TAKEN)
+    several = who >= 0
+    i = first
+    if several:
+        i += fetch_add(counters, TAKEN)
     while i < last:
-        while first + look(counters, DONE) < turns[i, 2]:
-            rest()
-        for k in range(turns[i, 3], turns[i, 4]):
-            if waits[k] >= first:
-                while look(counters, TURNS + waits[k]) == 0:
-                    rest()
-{begin_shared}        if look(counters, FAILED) == 0 and raises(
-            elements, turns[i, 0], turns[i, 1], order, {passed}
+        if several:
+            while first + look(counters, DONE) < entry(turns, i, 2):
+                rest()
+            for k in range(entry(turns, i, 3), entry(turns, i, 4)):
+                if waits[k] >= first:
+                    while look(counters, TURNS + waits[k]) == 0:
+                        rest()
+        runs = True
+        if several:
+            runs = look(counters, FAILED) == 0
+{begin}        if runs and raises(
+            elements, entry(turns, i, 0), entry(turns, i, 1), order, {passed}
         ):
+            if not several:
+                return i
             counters[WHERE] = i
             fetch_add(counters, FAILED)
-        fetch_add(counters, TURNS + i)
-        fetch_add(counters, DONE)
-        i = first + fetch_add(counters, TAKEN)
+        if several:
+            fetch_add(counters, TURNS + i)
+            fetch_add(counters, DONE)
+            i = first + fetch_add(counters, TAKEN)
+        else:
+            i += 1
     if who > 0:
         return -1
-    while first + look(counters, DONE) < last:
-        rest()
-    if counters[FAILED] > 0:
-        return counters[WHERE]
-{combine_shared}    return -1
+    if several:
+        while first + look(counters, DONE) < last:
+            rest()
+        if counters[FAILED] > 0:
+            return counters[WHERE]
+{combine}    return -1
 """
 # The same for schedules that only one thread runs.
 ALONE = """\
     for i in range(first, last):
-        if raises(elements, turns[i, 0], turns[i, 1], order, {passed}):
+        if raises(elements, entry(turns, i, 0), entry(turns, i, 1), order, {passed}):
             return i
     return -1
 """
@@ -229,10 +240,8 @@ def shared(params: Sequence[str], slots: Sequence[Slot] = ()) -> str:
     begin, combine, passed = _reductions(params, slots)
     return SHARED.format(
         passed=", ".join(passed),
-        begin_alone=indent(begin, " " * 12),
-        begin_shared=indent(begin, " " * 8),
-        combine_alone=indent(combine, " " * 8),
-        combine_shared=indent(combine, " " * 4),
+        begin=indent(begin, " " * 8),
+        combine=indent(combine, " " * 4),
     )
 
 

@@ -45,7 +45,7 @@ def numbered_functions(
             text = elements_text(executor, is_listed, suffix)
             single = takes_single(slot.dtype for slot in executor.slots)
             fast = executor.options.fastmath
-            functions[text] = Inlined(executor.kernel, fast, single, suffix)
+            functions[text] = Inlined(executor.compiled_kernel, fast, single, suffix)
         number_of_call.append(numbers[key])
     return functions, number_of_call
 
@@ -65,7 +65,7 @@ def compiled(
     except Exception as error:
         # Errors of numba, and for some bytecode also others.
         raise compile_error(
-            kernel=one.kernel, loop=one.loop, slots=one.slots, error=error
+            kernel=one.compiled_kernel, loop=one.loop, slots=one.slots, error=error
         ) from error
 
 
@@ -270,6 +270,7 @@ def elements_text(executor: Executor, listed: bool, suffix: str) -> str:
         permuted=listed,
         form=form,
         suffix=suffix,
+        rows_of_parameters=executor.rows_of_parameters,
     )
     return code.text()
 
