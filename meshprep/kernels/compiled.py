@@ -173,13 +173,15 @@ class CachedKernel:
         self, dispatcher: Any, args: tuple[Any, ...], named: dict[str, Any]
     ) -> None:
         """Compile for the types of a first call, or load what another process compiled."""
+        call_arguments = inspect.signature(self.py_func).bind(*args, **named).args
+        types = tuple(map(numba.typeof, call_arguments))
         if self._folder is None:
+            compiling.compiled_function(dispatcher, types)
             self._called = True
             return
         # A signal handler may call the kernel while its thread compiles it.
         if self._is_locked_here():
             return
-        call_arguments = inspect.signature(self.py_func).bind(*args, **named).args
         with _COMPILING.waiting():
             lock = cache.Lock(self._folder)
         # Another thread may have done it while this one waited for the lock.
@@ -188,7 +190,6 @@ class CachedKernel:
                 return
         self._locked = (threading.get_ident(), lock)
         forget_unused(self._folder.parents[1])
-        types = tuple(map(numba.typeof, call_arguments))
         compiling.compiled_function(dispatcher, types)
         self._called = True
         self._keep()

@@ -230,7 +230,7 @@ def compiled_native(
     try:
         with cache_beside_source():
             decorate: Any = numba.cfunc(signature, cache=kept is not None, **options)
-            native: Any = decorate(function)
+            native = compiling.with_room_for_frames(lambda: decorate(function))
     except OSError as error:
         if kept is None:
             raise
