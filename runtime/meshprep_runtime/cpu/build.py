@@ -127,7 +127,7 @@ def array_at(typing: Any, words: Any, at: Any, kind: Any) -> Any:
 
 
 @intrinsic(prefer_literal=True)
-def entry(typing: Any, table: Any, row: Any, column: Any) -> Any:
+def table_entry(typing: Any, table: Any, row: Any, column: Any) -> Any:
     """``table[row, column]``, without checks; column is a literal."""
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -379,7 +379,10 @@ def _compile(request: Request, kept: Any, arrays: tuple[Any, ...]) -> Any:
         scope = vars(kept)
         module = kept.__name__
         file = kept.__file__
-    scope |= names_in_texts()
+    known = names_in_texts()
+    taken = known.keys() & set(request.names)
+    assert not taken, f"arrays have names of the functions {taken}"
+    scope |= known
     scope |= {f"T{i}": array for i, array in enumerate(arrays)}
 
     # Compile the kernels, which ``elements`` calls by name.
@@ -434,7 +437,7 @@ def names_in_texts() -> dict[str, Any]:
         "look": look,
         "swap": swap,
         "rest": rest,
-        "entry": entry,
+        "table_entry": table_entry,
         "raises": raises,
         "array_at": array_at,
         "invoke": invoke,

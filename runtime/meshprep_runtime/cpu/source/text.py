@@ -29,9 +29,9 @@ SHARED = """\
         i += fetch_add(counters, TAKEN)
     while i < last:
         if several:
-            while first + look(counters, DONE) < entry(turns, i, 2):
+            while first + look(counters, DONE) < table_entry(turns, i, 2):
                 rest()
-            for k in range(entry(turns, i, 3), entry(turns, i, 4)):
+            for k in range(table_entry(turns, i, 3), table_entry(turns, i, 4)):
                 if waits[k] >= first:
                     while look(counters, TURNS + waits[k]) == 0:
                         rest()
@@ -39,7 +39,7 @@ SHARED = """\
         if several:
             runs = look(counters, FAILED) == 0
 {begin}        if runs and raises(
-            elements, entry(turns, i, 0), entry(turns, i, 1), order, {passed}
+            elements, table_entry(turns, i, 0), table_entry(turns, i, 1), order, {passed}
         ):
             if not several:
                 return i
@@ -63,7 +63,7 @@ SHARED = """\
 # The same for schedules that only one thread runs.
 ALONE = """\
     for i in range(first, last):
-        if raises(elements, entry(turns, i, 0), entry(turns, i, 1), order, {passed}):
+        if raises(elements, table_entry(turns, i, 0), table_entry(turns, i, 1), order, {passed}):
             return i
     return -1
 """
