@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
@@ -299,6 +300,29 @@ def test_the_clock_leaves_compiling_out(monkeypatch):
     compiling = time.perf_counter() - wall - (clock() - ours)
     assert compiling > 0.02
     assert clock() - ours < 0.5 * compiling
+
+
+def one_more(value):
+    return value + 1
+
+
+def test_threads_that_call_a_kernel_first_at_once_share_it(tmp_path, monkeypatch):
+    """With two, one held the lock of the folder, the other that of the compiler, for ever."""
+    made = []
+    source = cache.source
+
+    def slow_source(path, text):
+        made.append(path)
+        time.sleep(0.2)
+        return source(path, text)
+
+    monkeypatch.setenv("MESHPREP_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "source", slow_source)
+    kernel = from_python(one_more)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(kernel, [1, 2, 3, 4])) == [2, 3, 4, 5]
+    assert len(made) == 1
+    assert sum(kernel.stats.cache_misses.values()) == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs locks of files")

@@ -120,6 +120,9 @@ class CachedKernel:
         update_wrapper(self, function)
         self.py_func = function
         self._dispatcher: Any = None
+        self._folder: Path | None = None
+        # A signal handler may call the kernel while its thread makes the dispatcher.
+        self._making = threading.RLock()
         # Whether the kernel has been called in this process, so that its code is there.
         self._called = False
         # The thread that is compiling, and its lock.
@@ -195,7 +198,14 @@ class CachedKernel:
         self._keep()
 
     def _make(self) -> Any:
-        """Make the dispatcher, with a cache in the kernel's folder if there is one."""
+        """The dispatcher, which is made once, also where several threads need it at once."""
+        with self._making:
+            if self._dispatcher is None:
+                self._dispatcher = self._new_dispatcher()
+            return self._dispatcher
+
+    def _new_dispatcher(self) -> Any:
+        """A dispatcher with a cache in the kernel's folder, if there is one."""
         function = self.py_func
         parent = folder()
         key = hashlib.sha256(f"{tuples()} {digest(function)}".encode()).hexdigest()[:32]
@@ -203,17 +213,15 @@ class CachedKernel:
         source = None
         if parent is not None:
             source = cache.source(parent / name, f"# {name}\n")
-        self._folder: Path | None = None
+        self._folder = None if source is None else source.parent
         if source is not None:
-            self._folder = source.parent
-            cache.mark_used(self._folder)
+            cache.mark_used(source.parent)
             function = compiling.with_source(function, source)
         jit: Any = numba.njit
         options = compiling.NO_WRAPPER_FOR_C | {"nogil": True, "cache": source is not None}
         with cache_beside_source():
             dispatcher = jit(**options)(function)
         _COMPILING.kernel_of[dispatcher] = self
-        self._dispatcher = dispatcher
         return dispatcher
 
     def _keep(self) -> None:
