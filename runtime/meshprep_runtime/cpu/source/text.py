@@ -63,7 +63,9 @@ SHARED = """\
 # The same for schedules that only one thread runs.
 ALONE = """\
     for i in range(first, last):
-        if raises(elements, table_entry(turns, i, 0), table_entry(turns, i, 1), order, {passed}):
+        if raises(
+            elements, table_entry(turns, i, 0), table_entry(turns, i, 1), order, {passed}
+        ):
             return i
     return -1
 """
