@@ -198,7 +198,7 @@ class CachedKernel:
         self._keep()
 
     def _make(self) -> Any:
-        """The dispatcher, which is made once, also where several threads need it at once."""
+        """The dispatcher, which is made once, also for threads that need it at once."""
         with self._making:
             if self._dispatcher is None:
                 self._dispatcher = self._new_dispatcher()
