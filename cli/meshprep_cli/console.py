@@ -75,7 +75,7 @@ class _CompilationTold:
         if begins and stage not in self._told:
             from meshprep.kernels.machine_code import why_not_shipped
 
-            first = why_not_shipped() or "in first runs only, a minute or two in all"
+            first = why_not_shipped() or "in first runs only, half a minute or so"
             # How long it takes is said once.
             if self._told:
                 more = ""

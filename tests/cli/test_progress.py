@@ -32,7 +32,7 @@ def test_stages_have_a_line_and_say_when_they_compile(capsys):
     assert out == ""
     assert err.splitlines() == [
         "meshprep: [1/2] reading",
-        "meshprep: compiling kernels for 'reading': in first runs only, a minute or two in all",
+        "meshprep: compiling kernels for 'reading': in first runs only, half a minute or so",
         "meshprep: [2/2] writing",
         "meshprep: compiling kernels for 'writing'",
     ]

@@ -88,8 +88,8 @@ def with_room_for_frames(function: Callable[[], R]) -> R:
     """``function()``, with the frames of all that it calls in one piece of memory.
 
     CPython takes memory for the frames of functions in pieces of 16 KB, and gives each back
-    as soon as it is empty. The calls of numba are deep: where they go to and fro over the
-    end of a piece, it is taken and given back again and again, 390,000 times in a first
+    as soon as it is empty. The calls of numba are deep: where they cross the end of a piece
+    in a loop, the next one is taken and given back in each turn, 390,000 times in a first
     reorder, which was a tenth of its time. A frame that needs more gets a larger piece, and
     there is room behind it.
     """
